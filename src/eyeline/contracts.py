@@ -1,0 +1,173 @@
+"""The values that travel between the rooms, and the protocols that every architecture keeps.
+
+Knows tensors and nothing else: no text, no files, no settings, no architecture.
+
+Letters in every docstring: B batch, N sources, K hypotheses a source, R = N·K rows, S source length, T target length,
+D width, H heads, L layers, V vocabulary, X extended vocabulary. A mask is True where something is HIDDEN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the reserved ids; text never turns into PAD, BEGIN or END
+RESERVED = ("<pad>", "<unk>", "<s>", "</s>")  # how they are written for people
+
+
+@dataclass(frozen=True)
+class Source:
+    """A batch of source sequences. Each ends with END; what lies beyond `lengths` is never looked at."""
+
+    ids: Tensor  # [B, S] long
+    lengths: Tensor  # [B] long, on the CPU or the device of `ids`; END counted
+
+    @property
+    def mask(self) -> Tensor:
+        """[B, S], True where hidden: made from the lengths, so that garbage in the padding changes nothing."""
+        return torch.arange(self.ids.shape[1], device=self.ids.device) >= self.lengths.to(self.ids.device)[:, None]
+
+    def select(self, rows: Tensor) -> Source:
+        return select(self, rows)
+
+    def to(self, device: torch.device | str) -> Source:
+        return Source(self.ids.to(device), self.lengths.to(device))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a decoder says at one position ([R, …]) or at all positions of a teacher-forced target ([B, T, …])."""
+
+    features: Tensor  # [..., D] what the head reads
+    attention: Mapping[str, Tensor] = field(
+        default_factory=dict
+    )  # name of the place -> [..., S] weights; "source" where there is one
+
+    def at(self, index: Any) -> Step:
+        """The same step with every field indexed by `index` along its leading dimensions."""
+        return Step(self.features[index], {name: weights[index] for name, weights in self.attention.items()})
+
+
+class State(Protocol):
+    """What a decoder hands from one step to the next: a value, batch first. R rows; rows of one source lie together."""
+
+    def select(self, rows: Tensor) -> Self:
+        """Rows reordered, repeated or dropped: `rows` [R'] long holds the old row of each new one."""
+        ...
+
+
+class Memory(Protocol):
+    """Everything computed once a source, projected keys included. N rows, one a source."""
+
+    @property
+    def mask(self) -> Tensor:
+        """[N, S], True where hidden."""
+        ...
+
+    def select(self, rows: Tensor) -> Self: ...
+
+
+AnyMemory = TypeVar("AnyMemory", bound=Memory)
+AnyState = TypeVar("AnyState", bound=State)
+
+
+@runtime_checkable
+class Decoder(Protocol[AnyMemory, AnyState]):
+    """The seam on which search, scoring and training stand.
+
+    `state` may hold K rows for each row of `memory`: row n·K + k of the state reads row n of the memory. K follows from the two
+    sizes, so that beams are extra queries of one source and memory is never repeated.
+    """
+
+    def start(self, memory: AnyMemory) -> AnyState:
+        """The state before the first token, one row a source."""
+        ...
+
+    def step(self, token: Tensor, state: AnyState, memory: AnyMemory) -> tuple[Step, AnyState]:
+        """Reads `token` [R] and answers for the position after it."""
+        ...
+
+    def __call__(self, tokens: Tensor, memory: AnyMemory) -> Step:
+        """Teacher forcing over `tokens` [B, T], BEGIN first: as parallel as the mathematics allows. Same as stepping."""
+        ...
+
+
+class Head(Protocol):
+    """From features to log-probabilities, and from output ids back to what the decoder is fed."""
+
+    def __call__(self, step: Step, source: Source) -> Tensor:
+        """[..., V] natural-log probabilities. Leading dimensions are those of `step`: R rows (K a source) or B × T."""
+        ...
+
+
+class Model(Protocol):
+    """What search, scoring, training and the laboratory ask of a model."""
+
+    @property
+    def decoder(self) -> Decoder[Any, Any]: ...
+
+    @property
+    def head(self) -> Head: ...
+
+    def encode(self, source: Source) -> Any:
+        """The memory of a batch of sources."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One answer of a search over ids."""
+
+    ids: tuple[int, ...]  # without BEGIN; END included when finished
+    token_scores: tuple[float, ...]  # natural-log probability of each id
+    score: float  # their sum, ≤ 0
+    normalized_score: float  # score / length^penalty, END counted in the length
+    finished: bool  # END was reached before the maximum length
+    attention: Mapping[str, Tensor] = field(default_factory=dict)  # name -> [len(ids), S] over this source's real positions
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """An entry of an n-best list, as a person reads it."""
+
+    text: str
+    score: float
+    normalized_score: float
+    tokens: list[str]
+    token_scores: list[float]
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The answer to one line of input. `n_best[0]` is the answer itself."""
+
+    source: str
+    text: str
+    score: float  # summed natural-log probability, END counted
+    normalized_score: float
+    source_tokens: list[str]  # the columns of `alignment`
+    tokens: list[str]  # the rows of `alignment`; END is the last when finished
+    token_scores: list[float]
+    alignment: list[list[float]] | None  # [len(tokens)][len(source_tokens)]; None when not asked for or the model has none
+    n_best: list[Alternative]
+    truncated: bool  # the source was cut to fit the model
+    finished: bool
+
+
+T = TypeVar("T")
+
+
+def select(value: T, rows: Tensor) -> T:
+    """A copy of a dataclass of batch-first tensors (None and nested ones allowed) with `rows` taken from each."""
+
+    def take(item: Any) -> Any:
+        if isinstance(item, Tensor):
+            return item.index_select(0, rows.to(item.device))
+        return item if item is None else item.select(rows)
+
+    return type(value)(*(take(getattr(value, f.name)) for f in fields(value)))  # type: ignore[arg-type]
