@@ -147,7 +147,7 @@ class Seq2SeqSettings(_Recurrent):
     bidirectional: bool = False
     """encode in both directions"""
     context: Literal["once", "every-step"] = "once"
-    """the source vector starts the decoder (once: Sutskever 2014) or also enters every step and the output (every-step: Cho 2014)"""
+    """the source vector starts the decoder (once: Sutskever 2014) or also enters every step (every-step: Cho 2014)"""
     reverse_source: bool = False
     """read the source backwards (Sutskever 2014)"""
 
@@ -307,7 +307,7 @@ _Loader.add_implicit_resolver(
 def parse_yaml(text: str, where: str) -> Any:
     """YAML to plain values. Raises ConfigError with `where:LINE`."""
     try:
-        return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, _Loader)  # a SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "not valid YAML"
@@ -329,7 +329,7 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
         return {}
     if not isinstance(values, dict):
         raise ConfigError("a config is a mapping of sections", str(path), "see `eyeline init`")
-    return values
+    return dict(values)
 
 
 def override(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:

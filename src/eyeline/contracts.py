@@ -71,7 +71,7 @@ class Memory(Protocol):
     def select(self, rows: Tensor) -> Self: ...
 
 
-AnyMemory = TypeVar("AnyMemory", bound=Memory)
+AnyMemory = TypeVar("AnyMemory", bound=Memory, contravariant=True)
 AnyState = TypeVar("AnyState", bound=State)
 
 
