@@ -1,0 +1,27 @@
+"""The ladder: the only table of names, one builder a rung."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eyeline.config import ModelSettings
+from eyeline.ladder.bahdanau import bahdanau
+from eyeline.ladder.luong import luong
+from eyeline.ladder.model import Seq2Seq
+from eyeline.ladder.seq2seq import seq2seq
+
+LADDER: dict[str, Callable[..., Seq2Seq]] = {"seq2seq": seq2seq, "bahdanau": bahdanau, "luong": luong}
+
+
+def build(settings: ModelSettings, source: int, target: int, shared: bool = False) -> Seq2Seq:
+    """The model that `settings` describe, for vocabularies of `source` and `target` entries, reserved ids counted.
+
+    Raises:
+        ConfigError: when settings contradict each other, such as a dot score over unequal widths.
+    """
+    builder: Callable[..., Any] = LADDER[settings.architecture]
+    return builder(settings, source, target, shared)  # type: ignore[no-any-return]
+
+
+__all__ = ["LADDER", "Seq2Seq", "bahdanau", "build", "luong", "seq2seq"]

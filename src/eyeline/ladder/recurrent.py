@@ -1,0 +1,42 @@
+"""What the builders of the recurrent rungs share: names of cells made into cells, stacks, encoders and bridges."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from eyeline.config import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.nn import CopyBridge, DenseBridge, Embedding, RecurrentEncoder, Stack
+
+RecurrentSettings = Seq2SeqSettings | BahdanauSettings | LuongSettings
+CELLS: dict[str, type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
+
+
+def embeddings(settings: RecurrentSettings, source: int, target: int, shared: bool) -> tuple[Embedding, Embedding]:
+    """Tables for both sides; one and the same when the vocabulary is shared."""
+    below = Embedding(source, settings.embedding_size, settings.dropout)
+    return below, below if shared else Embedding(target, settings.embedding_size, settings.dropout)
+
+
+def encoder(settings: RecurrentSettings, embedding: Embedding) -> RecurrentEncoder:
+    """The encoder: `encoder_layers` layers of `encoder_size` a direction."""
+    width = settings.encoder_size * (2 if settings.bidirectional else 1)
+    layers = [
+        CELLS[settings.cell](
+            width if number else embedding.size, settings.encoder_size, batch_first=True, bidirectional=settings.bidirectional
+        )
+        for number in range(settings.encoder_layers)
+    ]
+    return RecurrentEncoder(embedding, layers, settings.dropout)
+
+
+def stack(settings: RecurrentSettings, input_size: int) -> Stack:
+    """The decoder's recurrent layers."""
+    sizes = [input_size] + [settings.decoder_size] * (settings.decoder_layers - 1)
+    return Stack([CELLS[settings.cell](size, settings.decoder_size, batch_first=True) for size in sizes], settings.dropout)
+
+
+def bridge(below: RecurrentEncoder, above: Stack) -> nn.Module:
+    """Last states as they are where shapes agree, else through a layer each."""
+    if (below.depth, below.size) == (above.depth, above.size):
+        return CopyBridge()
+    return DenseBridge(below.depth, below.size, above.depth, above.size, above.planes)

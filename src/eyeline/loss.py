@@ -1,0 +1,67 @@
+"""Losses over real target positions. Knows steps, heads and masks; not models, batches or optimisers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from eyeline.contracts import Head, Source, Step
+
+SLICE = 4_000_000  # log-probabilities that stand in memory at a time: 16 MB in fp32
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over a batch, so that windows of batches add up before anybody divides."""
+
+    objective: Tensor  # [] what is minimised, smoothing included, summed over real tokens
+    nll: Tensor  # [] plain negative log-likelihood, natural log, summed over real tokens
+    tokens: int  # real target tokens, END counted
+
+
+def negative_log_likelihood(
+    head: Head, step: Step, source: Source, outputs: Tensor, target_mask: Tensor, label_smoothing: float = 0.0
+) -> Loss:
+    """Negative log-likelihood of `outputs` [B, T] under `head`, with label smoothing (Szegedy et al. 2016, section 7).
+
+    The smoothed target puts 1 - ε on the gold symbol and ε / V on each of all V symbols, the gold and the reserved ones included.
+    A symbol with probability zero (log -inf) takes no share of the smoothing mass, so that the loss stays finite.
+    Hidden positions (`target_mask` True) count neither in sums nor in gradients. The batch is worked through in slices of rows
+    whose log-probabilities are made again in the backward pass, so that those of the whole batch never stand in memory.
+    """
+    rows_at_a_time = max(1, SLICE // (outputs.shape[1] * _width(head, step, source)))
+    objective = step.features.new_zeros(())
+    nll = step.features.new_zeros(())
+    whole = rows_at_a_time >= outputs.shape[0]
+    for start in range(0, outputs.shape[0], rows_at_a_time):
+        rows = slice(start, start + rows_at_a_time)
+        index = torch.arange(outputs.shape[0], device=outputs.device)[rows]
+        arguments = (head, step.at(rows), source.select(index), outputs[rows], target_mask[rows], label_smoothing)
+        if whole or not torch.is_grad_enabled():
+            part = _sums(*arguments)
+        else:
+            part = checkpoint(_sums, *arguments, use_reentrant=False)
+        objective, nll = objective + part[0], nll + part[1]
+    return Loss(objective, nll.detach(), int((~target_mask).sum()))
+
+
+def _width(head: Head, step: Step, source: Source) -> int:
+    with torch.no_grad():
+        one = torch.zeros(1, dtype=torch.long, device=source.ids.device)
+        return head(step.at((slice(0, 1), slice(0, 1))), source.select(one)).shape[-1]
+
+
+def _sums(
+    head: Head, step: Step, source: Source, outputs: Tensor, target_mask: Tensor, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
+    log_probs = head(step, source)  # [b, T, V]
+    gold = log_probs.gather(-1, outputs.clamp(min=0)[..., None]).squeeze(-1)  # [b, T]
+    nll = -gold.masked_fill(target_mask, 0.0).sum()
+    if label_smoothing == 0.0:
+        return nll, nll
+    possible = log_probs.masked_fill(log_probs.isneginf(), 0.0)
+    uniform = -possible.mean(-1).masked_fill(target_mask, 0.0).sum()
+    return (1 - label_smoothing) * nll + label_smoothing * uniform, nll

@@ -1,0 +1,49 @@
+"""The parts, each a plain `torch.nn.Module` that is usable alone. They take parts and numbers, never settings or names."""
+
+from eyeline.nn.attention import (
+    AdditiveAttention,
+    Attention,
+    ConcatAttention,
+    DotAttention,
+    GeneralAttention,
+    Keys,
+    masked_softmax,
+    scaled_dot_product_attention,
+)
+from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
+from eyeline.nn.embedding import Embedding
+from eyeline.nn.heads import Generate
+from eyeline.nn.readout import Attentional, Maxout
+from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, Reversed, Stack
+from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
+
+__all__ = [
+    "AdditiveAttention",
+    "AdditiveScore",
+    "AttendThenStep",
+    "Attention",
+    "Attentional",
+    "ConcatAttention",
+    "ConcatScore",
+    "ContextEveryStep",
+    "CopyBridge",
+    "DenseBridge",
+    "DotAttention",
+    "DotScore",
+    "Embedding",
+    "Encoding",
+    "GeneralAttention",
+    "GeneralScore",
+    "Generate",
+    "Keys",
+    "Maxout",
+    "RecurrentEncoder",
+    "Reversed",
+    "Score",
+    "Stack",
+    "StateOnly",
+    "StepThenAttend",
+    "StepThenAttendFed",
+    "masked_softmax",
+    "scaled_dot_product_attention",
+]

@@ -1,0 +1,116 @@
+"""Attention: scores, their distribution over what is not hidden, the weighted sum. Knows scores and masks; not decoders.
+
+Shapes: query [R, T, Dq], states [N, S, Dk], mask [N, S] (True = hidden), context [R, T, Dk], weights [R, T, S]; the K = R/N
+rows of one source lie together. A query that may look at nothing gets zero weights, a zero context and finite gradients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from eyeline.contracts import select
+from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the last dimension where `mask` (broadcastable, True = hidden) is not; hidden places get exactly zero.
+
+    A row with everything hidden gets zeros and not NaN: softmax runs over finite numbers, and the zeros are put in after it.
+    """
+    if mask is None:
+        return scores.softmax(-1)
+    scores = scores.masked_fill(mask, torch.finfo(scores.dtype).min)
+    return scores.softmax(-1).masked_fill(mask, 0.0)
+
+
+def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """softmax(Q Kᵀ / √d) V: Vaswani et al. 2017, equation 1, with its weights.
+
+    Args:
+        query: [B, T, D].
+        key: [B, S, D].
+        value: [B, S, Dv].
+        mask: [B, S], [B, T, S] or None; True = hidden.
+
+    Returns:
+        output [B, T, Dv] and weights [B, T, S].
+    """
+    if mask is not None and mask.dim() == 2:
+        mask = mask[:, None]
+    if mask is not None:
+        everywhere = mask.all(1)[..., None]  # what no query may see must not leak in as 0 × NaN
+        key, value = key.masked_fill(everywhere, 0.0), value.masked_fill(everywhere, 0.0)
+    weights = masked_softmax(query @ key.transpose(1, 2) / math.sqrt(query.shape[-1]), mask)
+    return weights @ value, weights
+
+
+@dataclass(frozen=True)
+class Keys:
+    """What attention needs of a source, computed once."""
+
+    projected: Tensor  # [N, S, A]
+    values: Tensor  # [N, S, Dk], zero where hidden
+    mask: Tensor  # [N, S], True = hidden
+
+    def select(self, rows: Tensor) -> Keys:
+        return select(self, rows)
+
+
+class Attention(nn.Module):
+    """A score function made into attention."""
+
+    def __init__(self, score: Score) -> None:
+        super().__init__()
+        self.score = score
+
+    def remember(self, states: Tensor, mask: Tensor) -> Keys:
+        """Projects the keys of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""
+        values = states.masked_fill(mask[..., None], 0.0)
+        return Keys(self.score.project(values), values, mask)
+
+    def look(self, query: Tensor, keys: Keys) -> tuple[Tensor, Tensor]:
+        """context [R, T, Dk] and weights [R, T, S] of `query` [R, T, Dq]; rows of one source share its keys."""
+        rows, length = query.shape[:2]
+        folded = query.reshape(keys.mask.shape[0], -1, query.shape[-1])  # [N, K·T, Dq]
+        weights = masked_softmax(self.score(folded, keys.projected), keys.mask[:, None])  # [N, K·T, S]
+        context = weights @ keys.values  # [N, K·T, Dk]
+        return context.view(rows, length, -1), weights.view(rows, length, -1)
+
+    def forward(self, query: Tensor, keys: Tensor, mask: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Context and weights, [B, Dk] and [B, S] for one query a source [B, Dq], or [B, T, Dk] and [B, T, S] for [B, T, Dq]."""
+        if mask is None:
+            mask = torch.zeros(keys.shape[:2], dtype=torch.bool, device=keys.device)
+        context, weights = self.look(query if query.dim() == 3 else query[:, None], self.remember(keys, mask))
+        return (context, weights) if query.dim() == 3 else (context[:, 0], weights[:, 0])
+
+
+class AdditiveAttention(Attention):
+    """Attention with the additive score (Bahdanau et al. 2015); `size` defaults to the query's width."""
+
+    def __init__(self, query_size: int, key_size: int, size: int | None = None) -> None:
+        super().__init__(AdditiveScore(query_size, key_size, size or query_size))
+
+
+class ConcatAttention(Attention):
+    """Attention with the concat score (Luong et al. 2015); `size` defaults to the query's width."""
+
+    def __init__(self, query_size: int, key_size: int, size: int | None = None) -> None:
+        super().__init__(ConcatScore(query_size, key_size, size or query_size))
+
+
+class DotAttention(Attention):
+    """Attention with the dot score (Luong et al. 2015); both widths must be equal."""
+
+    def __init__(self, query_size: int, key_size: int | None = None) -> None:
+        super().__init__(DotScore(query_size, query_size if key_size is None else key_size))
+
+
+class GeneralAttention(Attention):
+    """Attention with the general score (Luong et al. 2015)."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__(GeneralScore(query_size, key_size))

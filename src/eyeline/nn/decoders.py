@@ -1,0 +1,225 @@
+"""The recurrent decoders. Each knows its parts, its state and its memory; none knows words, search or training.
+
+Bahdanau looks and then steps; Luong steps and then looks; the fixed-vector decoders never look. Where nothing enters the next
+step but the token and the recurrent state, all positions of a teacher-forced target are computed at once (`Parallel`); else one
+by one (`Sequential`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from eyeline.contracts import Step, select
+from eyeline.nn.attention import Attention, Keys
+from eyeline.nn.embedding import Embedding
+from eyeline.nn.readout import Attentional, Maxout
+from eyeline.nn.recurrent import Encoding, Stack
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """The state of a decoder that hands on its recurrent state alone."""
+
+    hidden: Tensor  # [R, L, P, D]
+
+    def select(self, rows: Tensor) -> Hidden:
+        return select(self, rows)
+
+
+@dataclass(frozen=True)
+class Fed:
+    """The state of a decoder that also hands on its last attentional vector."""
+
+    hidden: Tensor  # [R, L, P, D]
+    feed: Tensor  # [R, F]
+
+    def select(self, rows: Tensor) -> Fed:
+        return select(self, rows)
+
+
+@dataclass(frozen=True)
+class VectorMemory:
+    """A source as one fixed vector."""
+
+    initial: Tensor  # [N, L, P, D] the decoder's first state
+    vector: Tensor  # [N, C] the context of every step
+    mask: Tensor  # [N, S], True = hidden
+
+    def select(self, rows: Tensor) -> VectorMemory:
+        return select(self, rows)
+
+
+@dataclass(frozen=True)
+class AttentionMemory:
+    """A source as all its states."""
+
+    initial: Tensor  # [N, L, P, D] the decoder's first state
+    keys: Keys
+
+    @property
+    def mask(self) -> Tensor:
+        return self.keys.mask
+
+    def select(self, rows: Tensor) -> AttentionMemory:
+        return select(self, rows)
+
+
+M = TypeVar("M", VectorMemory, AttentionMemory)
+
+
+class Parallel(nn.Module, ABC, Generic[M]):
+    """A decoder whose positions depend on each other through the recurrent state alone."""
+
+    @abstractmethod
+    def advance(self, tokens: Tensor, hidden: Tensor, memory: M) -> tuple[Step, Tensor]:
+        """The steps after each of `tokens` [R, T], and the recurrent state after the last."""
+
+    def start(self, memory: M) -> Hidden:
+        return Hidden(memory.initial)
+
+    def step(self, token: Tensor, state: Hidden, memory: M) -> tuple[Step, Hidden]:
+        step, hidden = self.advance(token[:, None], state.hidden, memory)
+        return step.at((slice(None), 0)), Hidden(hidden)
+
+    def forward(self, tokens: Tensor, memory: M) -> Step:
+        return self.advance(tokens, memory.initial, memory)[0]
+
+
+S = TypeVar("S", Hidden, Fed)
+
+
+class Sequential(nn.Module, ABC, Generic[S]):
+    """A decoder that needs the result of one position to compute the next."""
+
+    embedding: Embedding
+
+    @abstractmethod
+    def start(self, memory: AttentionMemory) -> S: ...
+
+    @abstractmethod
+    def advance(self, embedded: Tensor, state: S, memory: AttentionMemory) -> tuple[Step, S]:
+        """The step after the symbols embedded in [R, E], and the state after them."""
+
+    def step(self, token: Tensor, state: S, memory: AttentionMemory) -> tuple[Step, S]:
+        return self.advance(self.embedding(token), state, memory)
+
+    def forward(self, tokens: Tensor, memory: AttentionMemory) -> Step:
+        embedded, state, steps = self.embedding(tokens), self.start(memory), []
+        for position in range(tokens.shape[1]):
+            step, state = self.advance(embedded[:, position], state, memory)
+            steps.append(step)
+        return stack_steps(steps)
+
+
+def stack_steps(steps: list[Step]) -> Step:
+    """Steps [R, …] side by side as one step [R, T, …]."""
+    names: Mapping[str, Any] = steps[0].attention
+    attention = {name: torch.stack([step.attention[name] for step in steps], 1) for name in names}
+    return Step(torch.stack([step.features for step in steps], 1), attention)
+
+
+class StateOnly(Parallel[VectorMemory]):
+    """The source reaches the decoder once, as its first state (Sutskever et al. 2014, section 2)."""
+
+    def __init__(self, embedding: Embedding, stack: Stack, bridge: nn.Module, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding, self.stack, self.bridge = embedding, stack, bridge
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, encoding: Encoding) -> VectorMemory:
+        initial = self.bridge(encoding.final)
+        return VectorMemory(initial, initial.new_zeros(initial.shape[0], 0), encoding.mask)
+
+    def advance(self, tokens: Tensor, hidden: Tensor, memory: VectorMemory) -> tuple[Step, Tensor]:
+        outputs, hidden = self.stack(self.embedding(tokens), hidden)  # [R, T, D]
+        return Step(self.dropout(outputs)), hidden
+
+
+class ContextEveryStep(Parallel[VectorMemory]):
+    """The source's vector also enters every step and the output layer (Cho et al. 2014, sections 2.2 and A.1).
+
+    The vector is the top layer's last state; Cho et al. pass it through tanh(V h), which here the bridge and the readout do.
+    """
+
+    def __init__(self, embedding: Embedding, stack: Stack, bridge: nn.Module, readout: nn.Module, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding, self.stack, self.bridge, self.readout = embedding, stack, bridge, readout
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, encoding: Encoding) -> VectorMemory:
+        return VectorMemory(self.bridge(encoding.final), encoding.final[:, -1, 0], encoding.mask)
+
+    def advance(self, tokens: Tensor, hidden: Tensor, memory: VectorMemory) -> tuple[Step, Tensor]:
+        embedded = self.embedding(tokens)  # [R, T, E]
+        beams = tokens.shape[0] // memory.vector.shape[0]
+        context = memory.vector.repeat_interleave(beams, 0)[:, None].expand(-1, tokens.shape[1], -1)  # [R, T, C]
+        outputs, hidden = self.stack(torch.cat([embedded, context], -1), hidden)  # [R, T, D]
+        return Step(self.dropout(self.readout(outputs, context, embedded))), hidden
+
+
+class Attentive(nn.Module):
+    """What the decoders with attention are made of.
+
+    Args:
+        readout: from context, top state and, in Bahdanau's order, embedding to what the output layer reads.
+    """
+
+    def __init__(
+        self,
+        embedding: Embedding,
+        stack: Stack,
+        bridge: nn.Module,
+        attention: Attention,
+        readout: Maxout | Attentional,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.stack, self.bridge, self.attention, self.readout = embedding, stack, bridge, attention, readout
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, encoding: Encoding) -> AttentionMemory:
+        return AttentionMemory(self.bridge(encoding.final), self.attention.remember(encoding.states, encoding.mask))
+
+
+class AttendThenStep(Attentive, Sequential[Hidden]):
+    """Bahdanau's order: look with the previous state, then let the context into the cell (Bahdanau et al. 2015, A.2.2).
+
+    The output layer reads the new state, as the paper's equation 4 has it; its appendix writes the previous one.
+    """
+
+    def start(self, memory: AttentionMemory) -> Hidden:
+        return Hidden(memory.initial)
+
+    def advance(self, embedded: Tensor, state: Hidden, memory: AttentionMemory) -> tuple[Step, Hidden]:
+        context, weights = self.attention.look(state.hidden[:, -1, 0][:, None], memory.keys)  # [R, 1, C], [R, 1, S]
+        outputs, hidden = self.stack(torch.cat([embedded[:, None], context], -1), state.hidden)  # [R, 1, D]
+        features = self.dropout(self.readout(outputs[:, 0], context[:, 0], embedded))  # [R, F]
+        return Step(features, {"source": weights[:, 0]}), Hidden(hidden)
+
+
+class StepThenAttend(Attentive, Parallel[AttentionMemory]):
+    """Luong's order: step, then look with the new state (Luong et al. 2015, equations 5 to 7). Nothing is fed back."""
+
+    def advance(self, tokens: Tensor, hidden: Tensor, memory: AttentionMemory) -> tuple[Step, Tensor]:
+        outputs, hidden = self.stack(self.embedding(tokens), hidden)  # [R, T, D]
+        context, weights = self.attention.look(outputs, memory.keys)  # [R, T, C], [R, T, S]
+        return Step(self.dropout(self.readout(context, outputs)), {"source": weights}), hidden
+
+
+class StepThenAttendFed(Attentive, Sequential[Fed]):
+    """Luong's order with input feeding: the attentional vector enters the next step beside the token (section 3.3)."""
+
+    def start(self, memory: AttentionMemory) -> Fed:
+        return Fed(memory.initial, memory.initial.new_zeros(memory.initial.shape[0], self.readout.size))
+
+    def advance(self, embedded: Tensor, state: Fed, memory: AttentionMemory) -> tuple[Step, Fed]:
+        outputs, hidden = self.stack(torch.cat([embedded, state.feed], -1)[:, None], state.hidden)  # [R, 1, D]
+        context, weights = self.attention.look(outputs, memory.keys)  # [R, 1, C], [R, 1, S]
+        features = self.dropout(self.readout(context[:, 0], outputs[:, 0]))  # [R, F]
+        return Step(features, {"source": weights[:, 0]}), Fed(hidden, features)

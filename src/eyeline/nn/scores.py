@@ -1,0 +1,101 @@
+"""How a query meets the keys: the score functions of the attention papers. Knows tensors; not masks, not softmax.
+
+A score is in two halves, so that what depends on the source alone is computed once a source:
+`project(keys)` and `forward(query, projected)`. Shapes: query [N, T, Dq], keys [N, S, Dk], scores [N, T, S].
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from eyeline.errors import ConfigError
+
+
+class Score(nn.Module, ABC):
+    """A score function."""
+
+    @abstractmethod
+    def project(self, keys: Tensor) -> Tensor:
+        """[N, S, A] from [N, S, Dk]: the half that depends on the source alone."""
+
+    @abstractmethod
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        """[N, T, S] from [N, T, Dq] and `project(keys)`."""
+
+
+class AdditiveScore(Score):
+    """vᵀ tanh(W q + U k + b): Bahdanau et al. 2015, appendix A.1.2, with the bias that its equations leave out for brevity.
+
+    Args:
+        size: width A of the hidden layer.
+    """
+
+    def __init__(self, query_size: int, key_size: int, size: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_size, size)
+        self.key = nn.Linear(key_size, size, bias=False)
+        self.vector = nn.Linear(size, 1, bias=False)
+
+    def project(self, keys: Tensor) -> Tensor:
+        return self.key(keys)  # type: ignore[no-any-return]
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        mixed = torch.tanh(self.query(query)[:, :, None] + projected[:, None])  # [N, T, S, A]
+        return self.vector(mixed).squeeze(-1)  # type: ignore[no-any-return]
+
+
+class ConcatScore(Score):
+    """vᵀ tanh(W [q; k]): Luong et al. 2015, equation 8. W is applied to its two halves apart, which is the same sum."""
+
+    def __init__(self, query_size: int, key_size: int, size: int) -> None:
+        super().__init__()
+        self.mix = nn.Linear(query_size + key_size, size, bias=False)
+        self.vector = nn.Linear(size, 1, bias=False)
+        self.query_size = query_size
+
+    def project(self, keys: Tensor) -> Tensor:
+        return nn.functional.linear(keys, self.mix.weight[:, self.query_size :])
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        mixed_query = nn.functional.linear(query, self.mix.weight[:, : self.query_size])
+        return self.vector(torch.tanh(mixed_query[:, :, None] + projected[:, None])).squeeze(-1)  # type: ignore[no-any-return]
+
+
+class DotScore(Score):
+    """qᵀ k: Luong et al. 2015, equation 8. Has no parameters, so both widths must be equal.
+
+    Raises:
+        ConfigError: when the widths differ.
+    """
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        if query_size != key_size:
+            raise ConfigError(
+                f"the dot score multiplies vectors of one width, but the query has {query_size} and the keys {key_size}",
+                "score=dot",
+                "use score=general, which maps one onto the other, or make the widths equal",
+            )
+
+    def project(self, keys: Tensor) -> Tensor:
+        return keys
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        return query @ projected.transpose(1, 2)
+
+
+class GeneralScore(Score):
+    """qᵀ W k: Luong et al. 2015, equation 8."""
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        self.key = nn.Linear(key_size, query_size, bias=False)
+
+    def project(self, keys: Tensor) -> Tensor:
+        return self.key(keys)  # type: ignore[no-any-return]
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        return query @ projected.transpose(1, 2)
