@@ -1,0 +1,51 @@
+"""Scores with signatures, intervals and comparisons, and alignment error. Knows text and numbers; no model, no file."""
+
+from eyeline.metrics.alignment import (
+    AlignmentScores,
+    GoldLinks,
+    Link,
+    Links,
+    alignment_scores,
+    attention_between_words,
+    format_links,
+    links_between_words,
+    links_from_attention,
+    parse_alignment,
+    parse_links,
+)
+from eyeline.metrics.base import Score
+from eyeline.metrics.by_length import Bucket, by_length, length_edges
+from eyeline.metrics.evaluate import length_ratio, repeats_itself, repetition_rate, report
+from eyeline.metrics.scores import METRICS, aggregate, corpus_score, score_of, statistics
+from eyeline.metrics.significance import Difference, Interval, bootstrap_interval, paired_bootstrap
+
+__all__ = [
+    "METRICS",
+    "AlignmentScores",
+    "Bucket",
+    "Difference",
+    "GoldLinks",
+    "Interval",
+    "Link",
+    "Links",
+    "Score",
+    "aggregate",
+    "alignment_scores",
+    "attention_between_words",
+    "bootstrap_interval",
+    "by_length",
+    "corpus_score",
+    "format_links",
+    "length_edges",
+    "length_ratio",
+    "links_between_words",
+    "links_from_attention",
+    "paired_bootstrap",
+    "parse_alignment",
+    "parse_links",
+    "repeats_itself",
+    "repetition_rate",
+    "report",
+    "score_of",
+    "statistics",
+]
