@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from eyeline.contracts import Source
+from eyeline.contracts import PAD, Source
 
 
 def _planes(cell: nn.RNNBase) -> int:
@@ -95,7 +95,7 @@ class RecurrentEncoder(nn.Module):
 
     def forward(self, source: Source) -> Encoding:
         lengths = source.lengths.cpu().clamp(min=1)  # a source without symbols is read as one PAD, and stays wholly hidden
-        inputs, final = self.embedding(source.ids), []
+        inputs, final = self.embedding(source.ids.masked_fill(source.mask, PAD)), []
         for number, cell in enumerate(self.layers):
             packed = pack_padded_sequence(
                 self.dropout(inputs) if number else inputs, lengths, batch_first=True, enforce_sorted=False
