@@ -1,4 +1,4 @@
-"""Every setting of a run, typed and checked when made; YAML in and out. Knows no tensors and no files but the config's own.
+"""Every setting of a run, typed and checked when made. Knows no tensors, no text and no files but the config's own.
 
 An unknown key is an error that names the nearest valid one. A field's docstring is what `eyeline init` writes beside it.
 """
@@ -6,14 +6,23 @@ An unknown key is an error that names the nearest valid one. A field's docstring
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
-from eyeline.errors import ConfigError, nearest
+from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
+from eyeline.errors import ConfigError
 
 Normalization = Literal["nfc", "nfd", "jamo", "none"]
 TokenizerKind = Literal["character", "word", "whitespace-symbols", "bpe", "unigram"]
@@ -25,16 +34,34 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def _seconds(value: Any) -> Any:
     """`90`, `"45m"`, `"1h30m"` to seconds."""
-    if isinstance(value, str):
-        text = value.strip().replace(" ", "")
-        if re.fullmatch(r"(\d+(\.\d+)?[smhd])+", text):
-            return sum(float(number) * _UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([smhd])", text))
-        if not re.fullmatch(r"\d+(\.\d+)?", text):
-            raise ValueError("a duration is written as 90s, 45m, 1h30m or a number of seconds")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = value.replace(" ", "") if isinstance(value, str) else ""
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text)
+    if "".join(number + unit for number, unit in parts) != text or not parts or any(not unit for _, unit in parts[1:]):
+        raise ValueError("a duration is written as 90s, 45m, 1h30m or a number of seconds")
+    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
+
+
+def _written_duration(seconds: float) -> str:
+    """`45m` for 2700.0: the largest unit that leaves a whole number, else seconds with every digit that they have."""
+    whole = [unit for unit in "hm" if seconds % _UNITS[unit] == 0]
+    return f"{seconds / _UNITS[whole[0]]:.0f}{whole[0]}" if whole else f"{Decimal(repr(seconds)):f}s"
+
+
+Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=1e9), PlainSerializer(_written_duration, return_type=str)]
+
+
+def _no_truth(value: Any) -> Any:
+    """Python takes true for 1; a settings file does not."""
+    if isinstance(value, bool):
+        raise ValueError("a number is wanted, not true or false")
     return value
 
 
-Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0), PlainSerializer(lambda s: f"{s:g}s", return_type=str)]
+Whole = Annotated[int, BeforeValidator(_no_truth)]
+Real = Annotated[float, BeforeValidator(_no_truth)]
+Fraction = Annotated[Real, Field(ge=0, lt=1)]
 
 
 class Settings(BaseModel):
@@ -66,7 +93,7 @@ class DataSettings(Settings):
     """a line that is not UTF-8, holds a NUL or lacks a column: error stops and names it, skip counts it"""
     too_long: Literal["error", "truncate", "split", "skip"] = "error"
     """a training pair longer than max_length: error stops and names it, truncate cuts, skip leaves out; split: predict only"""
-    max_length: int = Field(1000, ge=1)
+    max_length: Whole = Field(1000, ge=1)
     """the longest source or target, in tokens, that training accepts"""
 
     @model_validator(mode="before")
@@ -91,7 +118,7 @@ class DataSettings(Settings):
 class SideTokenizerSettings(Settings):
     kind: TokenizerKind | None = None
     """character, word, whitespace-symbols, bpe or unigram; default: that of the tokenizer section"""
-    size: int | None = Field(None, ge=8)
+    size: Whole | None = Field(None, ge=8)
     """the most entries of the vocabulary"""
     file: str | None = None
     """a given tokenizer in the format of the `tokenizers` library, instead of one trained at the start"""
@@ -100,11 +127,11 @@ class SideTokenizerSettings(Settings):
 class TokenizerSettings(Settings):
     kind: TokenizerKind = "character"
     """character, word, whitespace-symbols, bpe or unigram"""
-    size: int = Field(8000, ge=8)
+    size: Whole = Field(8000, ge=8)
     """the most entries of a vocabulary"""
     shared: bool = False
     """one vocabulary for both sides"""
-    min_frequency: int = Field(1, ge=1)
+    min_frequency: Whole = Field(1, ge=1)
     """symbols seen less often are unknown"""
     source: SideTokenizerSettings | None = None
     """what differs on the source side"""
@@ -128,22 +155,26 @@ class TokenizerSettings(Settings):
 class _Recurrent(Settings):
     """What every recurrent rung has."""
 
+    architecture: str
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
     """recurrent cell"""
-    embedding_size: int = Field(128, ge=1)
+    embedding_size: Whole = Field(128, ge=1)
     """width of the embeddings of either side"""
-    encoder_size: int = Field(256, ge=1)
+    encoder_size: Whole = Field(256, ge=1)
     """width of the encoder, per direction"""
-    decoder_size: int = Field(256, ge=1)
+    decoder_size: Whole = Field(256, ge=1)
     """width of the decoder"""
-    encoder_layers: int = Field(1, ge=1)
-    decoder_layers: int = Field(1, ge=1)
-    dropout: float = Field(0.2, ge=0, lt=1)
+    encoder_layers: Whole = Field(1, ge=1)
+    """recurrent layers of the encoder"""
+    decoder_layers: Whole = Field(1, ge=1)
+    """recurrent layers of the decoder"""
+    dropout: Real = Field(0.2, ge=0, lt=1)
     """on embeddings, between layers, and on what the output layer reads"""
 
 
 class Seq2SeqSettings(_Recurrent):
     architecture: Literal["seq2seq"] = "seq2seq"
+    """recurrent encoder and decoder with a fixed vector between them (Sutskever 2014, Cho 2014)"""
     bidirectional: bool = False
     """encode in both directions"""
     context: Literal["once", "every-step"] = "once"
@@ -154,14 +185,16 @@ class Seq2SeqSettings(_Recurrent):
 
 class BahdanauSettings(_Recurrent):
     architecture: Literal["bahdanau"] = "bahdanau"
+    """additive attention on the previous state (Bahdanau 2015)"""
     bidirectional: bool = True
     """encode in both directions"""
-    attention_size: int = Field(256, ge=1)
+    attention_size: Whole = Field(256, ge=1)
     """width of the additive score"""
 
 
 class LuongSettings(_Recurrent):
     architecture: Literal["luong"] = "luong"
+    """multiplicative attention on the new state (Luong 2015)"""
     bidirectional: bool = True
     """encode in both directions"""
     score: Literal["dot", "general", "concat"] = "general"
@@ -179,46 +212,52 @@ MODEL_SETTINGS: dict[str, type[Seq2SeqSettings] | type[BahdanauSettings] | type[
 
 
 class TrainingSettings(Settings):
-    steps: int | None = Field(None, ge=1)
+    steps: Whole | None = Field(None, ge=1)
     """total number of updates; or epochs, or for"""
-    epochs: int | None = Field(None, ge=1)
+    epochs: Whole | None = Field(None, ge=1)
     """passes over the data"""
     for_: Duration | None = Field(None, alias="for")
     """wall-clock time, such as 45m"""
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: Whole = Field(4096, ge=1)
     """padded tokens a batch: rows times the longer of its longest source and target"""
-    accumulate: int = Field(1, ge=1)
+    accumulate: Whole = Field(1, ge=1)
     """batches to one update; the gradient is the mean over all their target tokens"""
     optimizer: Literal["adam", "adamw"] = "adam"
-    learning_rate: float = Field(1e-3, gt=0)
-    weight_decay: float = Field(0.0, ge=0)
-    betas: tuple[float, float] = (0.9, 0.999)
+    """adam, or adamw, whose weight decay is apart from the gradient"""
+    learning_rate: Real = Field(1e-3, gt=0)
+    """the rate at its peak"""
+    weight_decay: Real = Field(0.0, ge=0)
+    """pull of every weight towards zero"""
+    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    """how slowly the optimiser's running means of the gradient and of its square forget"""
     schedule: Literal["constant", "inverse-sqrt", "linear", "plateau"] = "constant"
     """constant; inverse-sqrt after the warm-up; linear to zero at the last step; plateau: times decay when the metric rests"""
-    warmup_steps: int = Field(0, ge=0)
+    warmup_steps: Whole = Field(0, ge=0)
     """steps of linear rise to learning_rate"""
-    decay: float = Field(0.5, gt=0, lt=1)
+    decay: Real = Field(0.5, gt=0, lt=1)
     """plateau: the factor"""
-    decay_patience: int = Field(2, ge=0)
+    decay_patience: Whole = Field(2, ge=0)
     """plateau: validations without improvement that are borne before the rate falls"""
-    min_learning_rate: float = Field(1e-6, ge=0)
+    min_learning_rate: Real = Field(1e-6, ge=0)
     """plateau: the floor"""
-    label_smoothing: float = Field(0.0, ge=0, lt=1)
+    label_smoothing: Real = Field(0.0, ge=0, lt=1)
     """mass spread evenly over the vocabulary; real tokens only"""
-    clip_norm: float = Field(1.0, ge=0)
+    clip_norm: Real = Field(1.0, ge=0)
     """largest gradient norm; 0 leaves gradients alone"""
-    validate_every: int = Field(500, ge=1)
+    validate_every: Whole = Field(500, ge=1)
     """steps between validations"""
-    checkpoint_every: int = Field(500, ge=1)
+    checkpoint_every: Whole = Field(500, ge=1)
     """steps between checkpoints"""
-    keep_checkpoints: int = Field(2, ge=1)
+    keep_checkpoints: Whole = Field(2, ge=1)
     """the newest that are kept, by number"""
     metric: Metric = "loss"
     """what decides which weights are the best, and early stopping"""
-    patience: int = Field(0, ge=0)
+    patience: Whole = Field(0, ge=0)
     """stop after so many validations in a row without improvement; 0 never stops early"""
     precision: Literal["fp32"] = "fp32"
+    """precision of the numbers that are computed with"""
     average: Literal["none"] = "none"
+    """the weights that are kept: of one step, or the average of several"""
 
     @model_validator(mode="after")
     def _one_bound(self) -> TrainingSettings:
@@ -233,31 +272,54 @@ class TrainingSettings(Settings):
 
 
 class SearchSettings(Settings):
-    beam_size: int = Field(5, ge=1)
+    beam_size: Whole = Field(5, ge=1)
     """hypotheses kept; 1 is greedy"""
-    length_penalty: float = Field(1.0, ge=0)
+    length_penalty: Real = Field(1.0, ge=0)
     """hypotheses are ranked by score / length^penalty, END counted"""
-    min_length: int = Field(0, ge=0)
+    min_length: Whole = Field(0, ge=0)
     """tokens before END may come"""
-    max_length: int | None = Field(None, ge=1)
+    max_length: Whole | None = Field(None, ge=1)
     """most tokens of an output; default: twice the source's and 30 more"""
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: Whole = Field(4096, ge=1)
     """padded source tokens decoded at a time, hypotheses counted"""
+
+    @model_validator(mode="after")
+    def _room_between(self) -> SearchSettings:
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
+        return self
 
 
 class Config(Settings):
     """Every setting of a run, as resolved; `config.yaml` of a run directory is this and enough to repeat the run."""
 
     data: DataSettings = DataSettings()
+    """what is read, and how it is cleaned"""
     tokenizer: TokenizerSettings = TokenizerSettings()
+    """how text becomes symbols"""
     model: ModelSettings = BahdanauSettings()
+    """the architecture and its own settings"""
     training: TrainingSettings = TrainingSettings()
+    """how the weights are found; one of steps, epochs and for bounds it"""
     search: SearchSettings = SearchSettings()
-    seed: int = Field(1, ge=0)
+    """how predictions are found"""
+    seed: Whole = Field(1, ge=0, lt=2**63)
+    """decides everything random: initial weights, order of the data, dropout, sampling"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _defaults_of_sections(cls, values: Any) -> Any:
+        """A section with nothing in it is its default, and a model without an architecture is of the default one."""
+        if not isinstance(values, dict):
+            return values
+        values = {name: section for name, section in values.items() if section is not None}
+        if isinstance(values.get("model"), dict):
+            values["model"] = {"architecture": BahdanauSettings().architecture, **values["model"]}
+        return values
 
     def to_yaml(self) -> str:
         """YAML that `from_yaml` reads back to an equal Config."""
-        return yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True, width=120)
+        return dump_yaml(self.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the names that YAML uses."""
@@ -265,128 +327,18 @@ class Config(Settings):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], where: str = "") -> Config:
-        """Checks plain values. Raises ConfigError with the setting's dotted name and value."""
+        """Checks plain values. Raises ConfigError with the setting's dotted name and value; `where` says whose they are."""
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise _translated(error, where) from None
+            raise config_error(error, values, cls, where) from None
 
     @classmethod
     def from_yaml(cls, path: str | Path, overrides: Sequence[str] = ()) -> Config:
-        """Reads a config file and applies `key.sub=value` overrides."""
-        return cls.from_dict(override(read_yaml(path), overrides), str(path))
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as people mean it: `no` is the Norwegian code and not false, `1e-3` is a number, a key given twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for key in keys:
-            if keys.count(key) > 1:
-                raise yaml.MarkedYAMLError(problem=f"'{key}' is given twice", problem_mark=node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-_Loader.yaml_implicit_resolvers = {
-    letter: [
-        (tag, pattern)
-        for tag, pattern in resolvers
-        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
-    ]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.\d*([eE][-+]?\d+)?|\d+[eE][-+]?\d+|\.\d+([eE][-+]?\d+)?)$"),
-    list("-+0123456789."),
-)
-
-
-def parse_yaml(text: str, where: str) -> Any:
-    """YAML to plain values. Raises ConfigError with `where:LINE`."""
-    try:
-        return yaml.load(text, _Loader)  # a SafeLoader
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or "not valid YAML"
-        raise ConfigError(problem, f"{where}:{mark.line + 1}" if mark else where) from None
-
-
-def read_yaml(path: str | Path) -> dict[str, Any]:
-    """The mapping that a YAML file holds; a BOM and CRLF do not matter."""
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise ConfigError("no such config file", str(path)) from None
-    except IsADirectoryError:
-        raise ConfigError("a config file is wanted, not a directory", str(path)) from None
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"not UTF-8 at byte {error.start}", str(path)) from None
-    values = parse_yaml(text, str(path))
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise ConfigError("a config is a mapping of sections", str(path), "see `eyeline init`")
-    return dict(values)
-
-
-def override(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
-    """A copy of `values` with each `key.sub=value` applied; values are read as YAML."""
-    result = _copy(values)
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or not name.strip():
-            raise ConfigError("a setting is written key.sub=value", f"--set {setting}")
-        *parents, last = name.strip().split(".")
-        place = result
-        for parent in parents:
-            inner = place.get(parent)
-            place[parent] = inner = {} if inner is None else inner
-            if not isinstance(inner, dict):
-                raise ConfigError(f"'{parent}' is not a section", f"--set {setting}")
-            place = inner
-        place[last] = parse_yaml(text, f"--set {setting}") if text.strip() else None
-    return result
-
-
-def _copy(value: Any) -> Any:
-    return {key: _copy(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _translated(error: ValidationError, where: str) -> ConfigError:
-    """The first fault that pydantic found, in one line that names the setting, its value and what to do."""
-    fault = error.errors()[0]
-    location = [part for part in fault["loc"] if not (isinstance(part, str) and part in MODEL_SETTINGS)]
-    name = ".".join(str(part) for part in location if part not in ("list[str]", "str"))
-    place = f" in {where}" if where else ""
-    if fault["type"] == "extra_forbidden":
-        return ConfigError(f"unknown setting{place}", name, nearest(str(location[-1]), _names_beside(fault["loc"])))
-    if fault["type"] in ("union_tag_invalid", "union_tag_not_found"):
-        given = fault["input"].get("architecture") if isinstance(fault["input"], dict) else fault["input"]
-        return ConfigError(f"unknown architecture{place}", f"model.architecture={given}", nearest(str(given), MODEL_SETTINGS))
-    if fault["type"] == "literal_error":
-        valid = re.findall(r"'([^']*)'", fault.get("ctx", {}).get("expected", ""))
-        return ConfigError(f"not a valid value{place}", f"{name}={fault['input']}", nearest(str(fault["input"]), valid))
-    message = fault["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    if fault["type"] == "value_error" and isinstance(fault["input"], dict):
-        return ConfigError(f"{message}{place}", name)
-    return ConfigError(
-        f"not a valid value{place}", f"{name}={fault['input']}", f"should be {message}" if "should" not in message else message
-    )
-
-
-def _names_beside(location: Sequence[int | str]) -> list[str]:
-    """The valid keys at the place of an unknown one."""
-    settings: Any = Config
-    for part in location[:-1]:
-        if part in MODEL_SETTINGS:
-            settings = MODEL_SETTINGS[str(part)]
-            continue
-        fields = {f.alias or name: f for name, f in settings.model_fields.items()}
-        annotation = fields[str(part)].annotation if part in fields else None
-        settings = next(
-            (a for a in (annotation, *get_args(annotation)) if isinstance(a, type) and issubclass(a, Settings)), settings
-        )
-    return [f.alias or name for name, f in settings.model_fields.items()]
+        """Reads a config file and applies `key.sub=value` overrides. Raises ConfigError."""
+        values = read_yaml(path)
+        try:
+            return cls.from_dict(override(values, overrides))
+        except ConfigError:
+            cls.from_dict(values, str(path))  # when the fault is the file's own, say so; else it came with --set
+            raise
