@@ -1,0 +1,44 @@
+"""From a model to its answers: greedy and beam search, and the scores of given outputs.
+
+Knows the contracts only (`encode`, `start`, `step`, `head`, `select`), so every architecture that keeps them can be searched.
+`score` and `token_scores` are natural log-probabilities, END counted; see docs/search.md for the conventions.
+"""
+
+from __future__ import annotations
+
+from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.search.beam import beam_search
+from eyeline.search.greedy import greedy
+from eyeline.search.limits import Lengths, default_max_length, normalize
+from eyeline.search.scoring import score
+
+__all__ = ["Lengths", "beam_search", "default_max_length", "greedy", "normalize", "score", "search"]
+
+
+def search(
+    model: Model,
+    source: Source,
+    *,
+    beam_size: int = 5,
+    n_best: int = 1,
+    length_penalty: float = 1.0,
+    min_length: int = 0,
+    max_length: Lengths = None,
+    attention: bool = True,
+) -> list[list[Hypothesis]]:
+    """`greedy` where one hypothesis is kept and one wanted, else `beam_search`, with its arguments, errors and lists."""
+    if beam_size == 1 and n_best == 1:
+        answers = greedy(
+            model, source, length_penalty=length_penalty, min_length=min_length, max_length=max_length, attention=attention
+        )
+        return [[answer] for answer in answers]
+    return beam_search(
+        model,
+        source,
+        beam_size=beam_size,
+        n_best=n_best,
+        length_penalty=length_penalty,
+        min_length=min_length,
+        max_length=max_length,
+        attention=attention,
+    )

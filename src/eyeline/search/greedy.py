@@ -1,0 +1,71 @@
+"""The likeliest token at every position. Knows the contracts' Model and nothing of any architecture."""
+
+from __future__ import annotations
+
+import torch
+
+from eyeline.contracts import BEGIN, END, Hypothesis, Model, Source
+from eyeline.search.candidates import best_allowed
+from eyeline.search.history import Ends, History
+from eyeline.search.limits import Lengths, Limits
+
+
+def greedy(
+    model: Model,
+    source: Source,
+    *,
+    length_penalty: float = 1.0,
+    min_length: int = 0,
+    max_length: Lengths = None,
+    attention: bool = True,
+) -> list[Hypothesis]:
+    """One hypothesis a source: always the likeliest token, the lower id where two are equal.
+
+    A sentence leaves the batch as soon as it ends, so that its neighbours cannot change it. It is the beam search of size 1 that
+    stops at the first END; the beam search itself goes on while a longer output can have a better normalised score.
+
+    Args:
+        length_penalty: only for `normalized_score`; it decides nothing here.
+        min_length: tokens before END may come.
+        max_length: most tokens, END apart: one number, one a source, or None for `default_max_length`. After the last of them
+            END is still asked for; where it is not the likeliest, the hypothesis is unfinished.
+        attention: whether hypotheses carry the attention.
+
+    Raises:
+        ConfigError: a length or penalty that cannot be.
+        RunError: the model answered NaN.
+    """
+    limits = Limits.of(source, min_length, max_length, length_penalty)
+    if not len(limits.max_length):
+        return []
+    with torch.no_grad():
+        history, ends = _run(model, source, limits, attention)
+        return [hypothesis for (hypothesis,) in history.hypotheses(ends, limits)]
+
+
+def _run(model: Model, source: Source, limits: Limits, attention: bool) -> tuple[History, Ends]:
+    history, ends = History(source, attention), list[Ends]()
+    device = source.ids.device
+    alive = torch.arange(source.ids.shape[0])
+    memory = model.encode(source)
+    state = model.decoder.start(memory)
+    tokens = torch.full_like(alive, BEGIN)
+    for position in range(int(limits.max_length.max()) + 1):
+        step, state = model.decoder.step(tokens.to(device), state, memory)
+        values, ids = best_allowed(model.head(step, source), 1, limits.forbidden(position))  # [n, C]
+        best = values.argmax(1, keepdim=True)  # the first of the greatest: values are sorted but for the forbidden ones
+        scores, tokens = values.gather(1, best), ids.gather(1, best)[:, 0]  # [n, 1], [n]
+        history.add(alive, tokens[:, None], scores, torch.zeros_like(best), step.attention)
+        possible = scores[:, 0] > -torch.inf
+        finished = (tokens == END) & possible
+        done = finished | ~possible | (limits.max_length[alive] == position)
+        if bool(done.any()):
+            gone, keep = done.nonzero()[:, 0], (~done).nonzero()[:, 0]
+            at = torch.full_like(gone, position)
+            ends.append(Ends(alive[gone], at, torch.zeros_like(gone), scores[gone, 0], finished[gone]))
+            if not len(keep):
+                break
+            rows = keep.to(device)
+            state, memory, source = state.select(rows), memory.select(rows), source.select(rows)
+            alive, tokens = alive[keep], tokens[keep]
+    return history, Ends.join(ends)
