@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from eyeline.contracts import END, Hypothesis, Source
-from eyeline.search.limits import Limits, normalize
+from eyeline.search.limits import Limits, normalize, total
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,14 @@ class History:
         result: list[list[Hypothesis]] = [[] for _ in self._lengths]
         for m, (source, length) in enumerate(zip(ends.source.tolist(), lengths.tolist(), strict=True)):
             token_scores = scores[m, :length].tolist()
+            score = total(token_scores)
             columns = self._lengths[source]
             result[source].append(
                 Hypothesis(
                     ids=tuple(ids[m, :length].tolist()),
                     token_scores=tuple(token_scores),
-                    score=sum(token_scores),
-                    normalized_score=normalize(sum(token_scores), length, limits.length_penalty),
+                    score=score,
+                    normalized_score=normalize(score, length, limits.length_penalty),
                     finished=bool(ends.finished[m]),
                     attention={name: rows[m][:, :columns].clone() for name, rows in attention.items()},
                 )

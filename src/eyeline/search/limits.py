@@ -20,6 +20,14 @@ def default_max_length(source_length: int) -> int:
     return 2 * source_length + 30
 
 
+def total(token_scores: Sequence[float]) -> float:
+    """The sum from left to right, as a search adds up; `sum` rounds otherwise from Python 3.12 on, which could turn near-ties."""
+    result = 0.0
+    for token_score in token_scores:
+        result += token_score
+    return result
+
+
 def normalize(score: float, length: int, length_penalty: float) -> float:
     """`score / length^length_penalty`; `length` counts END, and 0 (an unfinished output without a token) counts as 1."""
     return score / worth(length, length_penalty)

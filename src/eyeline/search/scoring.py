@@ -7,7 +7,7 @@ from torch import Tensor
 
 from eyeline.contracts import END, Hypothesis, Model, Source
 from eyeline.search.candidates import check_numbers
-from eyeline.search.limits import normalize
+from eyeline.search.limits import normalize, total
 
 ROWS_AT_ONCE = 1024  # rows of logits that stand in memory together: 128 MB at a vocabulary of 32,000
 
@@ -55,8 +55,8 @@ def score(
         ids = tuple(outputs[b][real[b]].tolist())
         scores = tuple(table[b][real[b]].clamp(max=0.0).tolist())
         rows = {name: weights[b][real[b]][:, :length].clone() for name, weights in maps.items()}
-        total = sum(scores)
-        result.append(Hypothesis(ids, scores, total, normalize(total, len(ids), length_penalty), ids[-1:] == (END,), rows))
+        summed = total(scores)
+        result.append(Hypothesis(ids, scores, summed, normalize(summed, len(ids), length_penalty), ids[-1:] == (END,), rows))
     return result
 
 
