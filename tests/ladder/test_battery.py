@@ -1,0 +1,29 @@
+"""The battery over every rung, cell, depth and option."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import pytest
+
+import battery
+from answers import Dims
+from rungs import RUNGS, make
+
+
+@functools.cache
+def built(name: str) -> tuple[Any, Dims]:
+    return make(RUNGS[name])
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("check", battery.CHECKS)
+def test_battery(rung: str, check: str) -> None:
+    battery.run(check, *built(rung))
+
+
+@pytest.mark.parametrize("rung", ["seq2seq-once-rnn-1x1", "bahdanau-bi-lstm-1x2", "luong-general-bi-fed-gru-2x2"])
+@pytest.mark.parametrize("check", battery.CHECKS)
+def test_battery_with_one_embedding_for_both_sides(rung: str, check: str) -> None:
+    battery.run(check, *make(RUNGS[rung], shared=True))
