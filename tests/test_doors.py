@@ -118,7 +118,7 @@ def _plant(place: Path, files: dict[str, str]) -> Path:
     return place
 
 
-@pytest.mark.parametrize("module", ["eyeline", "eyeline.cli", "eyeline.config", "eyeline.config_text"])
+@pytest.mark.parametrize("module", ["eyeline", "eyeline.cli", "eyeline.config"])
 def test_importing_brings_no_heavy_library(module: str) -> None:
     program = f"import sys, {module}; print(*sorted({doors.HEAVY!r} & sys.modules.keys()))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

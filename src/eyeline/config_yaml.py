@@ -1,4 +1,4 @@
-"""From a YAML file or `key.sub=value` to plain values, and from pydantic's complaints to one line that a person can act on.
+"""Between YAML and settings, both ways: files and `key.sub=value` in, files for people out, pydantic's complaints in one line.
 
 Knows YAML and pydantic models in general; does not know which settings there are.
 """
@@ -9,10 +9,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from eyeline.errors import ConfigError, nearest
 
@@ -63,6 +64,35 @@ _Dumper.add_representer(str, _text_node)
 def dump_yaml(values: Any) -> str:
     """Plain values as block YAML that `parse_yaml` reads back to equal ones."""
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=1_000_000)
+
+
+def commented_yaml(settings: BaseModel) -> str:
+    """A complete file for people: each setting below its docstring and its valid choices. Reads back to equal settings."""
+    return _commented(settings, "")
+
+
+def _commented(settings: BaseModel, indent: str) -> str:
+    plain = settings.model_dump(mode="json", by_alias=True)
+    blocks = []
+    for name, field in type(settings).model_fields.items():
+        key, value = field.alias or name, getattr(settings, name)
+        comment = f"{indent}# {field.description}{_choices(field)}\n"
+        if isinstance(value, BaseModel):
+            blocks.append(f"{comment}{indent}{key}:\n{_commented(value, indent + '  ')}")
+        else:
+            blocks.append(comment + indent + dump_yaml({key: plain[key]}).rstrip("\n").replace("\n", "\n" + indent) + "\n")
+    return ("" if indent else "\n").join(blocks)
+
+
+def _choices(field: FieldInfo) -> str:
+    """` (one of: a, b)` where the values are an enumeration that the docstring does not spell out."""
+    members = [field.annotation, *get_args(field.annotation)]
+    if isinstance(field.discriminator, str):
+        valid = [str(member.model_fields[field.discriminator].default) for member in members if hasattr(member, "model_fields")]
+        return f" ({field.discriminator} is one of: {', '.join(valid)})"
+    valid = [str(choice) for member in members if get_origin(member) is Literal for choice in get_args(member)]
+    spelt_out = all(choice in (field.description or "") for choice in valid)
+    return "" if spelt_out or len(valid) < 2 else f" (one of: {', '.join(valid)})"
 
 
 def parse_yaml(text: str, where: str, lines: bool = True) -> Any:
