@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eyeline.data.generated import GeneratedPair, draws, sample, samples_folder, write_tsv
+from eyeline.data.generated import GeneratedPair, Links, draws, sample, samples_folder, write_tsv
 from eyeline.data.generated.reversal import reversal
 from eyeline.errors import ConfigError, UserError
 
@@ -34,6 +34,17 @@ def test_draws_are_even() -> None:
     firsts = Counter(tuple(draws(3, chance)) for _ in range(6_000))
     assert len(firsts) == 6
     assert all(880 < count < 1_120 for count in firsts.values())
+
+
+def test_a_link_that_is_sure_stays_sure_and_links_are_sorted() -> None:
+    links = Links()
+    links.possible(10, 0)
+    links.sure(2, 1)
+    links.possible(2, 1)
+    links.possible(2, 0)
+    links.possible(2, 0)
+    links.sure(2, 0)
+    assert str(links) == "2-0 2-1 10p0"
 
 
 def test_reversal() -> None:
@@ -64,6 +75,7 @@ def test_a_file_has_three_columns_and_the_same_bytes_each_time(tmp_path: Path) -
     write_tsv(pairs, tmp_path / "one.tsv.gz")
     write_tsv(pairs, tmp_path / "two.tsv.gz")
     assert (tmp_path / "one.tsv.gz").read_bytes() == (tmp_path / "two.tsv.gz").read_bytes()
+    assert (tmp_path / "one.tsv.gz").read_bytes()[4:8] == bytes(4)  # no time of writing
     assert gzip.decompress((tmp_path / "one.tsv.gz").read_bytes()) == (tmp_path / "one.tsv").read_bytes()
 
 
