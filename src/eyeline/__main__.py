@@ -1,0 +1,6 @@
+"""`python -m eyeline` is the command `eyeline`."""
+
+from eyeline.cli import main
+
+if __name__ == "__main__":
+    main()

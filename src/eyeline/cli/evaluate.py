@@ -1,0 +1,61 @@
+"""`eyeline evaluate`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from eyeline.cli.common import (
+    ColumnsOption,
+    Device,
+    OnBadLine,
+    Pairs,
+    Quiet,
+    RunPath,
+    Seed,
+    Threads,
+    Verbose,
+    open_predictor,
+    reporter,
+)
+
+
+def evaluate(
+    run: RunPath,
+    pairs: Pairs,
+    json_: Annotated[
+        str | None, typer.Option("--json", metavar="FILE", help="Also write everything as JSON; - for standard output.")
+    ] = None,
+    beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
+    max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
+    columns: ColumnsOption = None,
+    on_bad_line: OnBadLine = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict the sources and measure the outputs against the targets, as the user would see them.
+
+    Every score stands beside its signature and a 95 % bootstrap interval; quality by source length follows.
+    """
+    predictor = open_predictor(run, device, threads, seed)
+    from eyeline.evaluation import evaluate as measure
+    from eyeline.evaluation import read_for, render
+    from eyeline.files import write_json
+    from eyeline.predictor import SearchOptions
+
+    read = read_for(predictor, pairs, columns, on_bad_line)
+    options = SearchOptions(beam_size=beam_size, length_penalty=length_penalty, max_length=max_length)
+    result = measure(predictor, read, options, seed=predictor.config.seed if seed is None else seed)
+    if json_ == "-":
+        typer.echo(json.dumps(result, ensure_ascii=False, indent=1))
+        return
+    if json_ is not None:
+        write_json(json_, result)
+        reporter(quiet, verbose).note(f"written: {json_}")
+    typer.echo(render(result))

@@ -1,0 +1,142 @@
+"""`eyeline predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+
+import typer
+
+from eyeline.cli.common import Device, Quiet, RunPath, Seed, Threads, Verbose, input_lines, open_predictor, output, reporter
+
+TooLong = Literal["error", "truncate", "split"]
+
+if TYPE_CHECKING:
+    from eyeline.contracts import Prediction
+
+FORMATS = ("text", "jsonl", "nbest", "fairseq")
+
+
+def predict(
+    run: RunPath,
+    source: Annotated[
+        str | None, typer.Argument(metavar="[INPUT]", help="Lines of source text; standard input when absent or -.")
+    ] = None,
+    out: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="text, jsonl, nbest (Marian) or fairseq.")] = "text",
+    beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
+    n_best: Annotated[int, typer.Option("--n-best", help="Outputs a line, best first; at most the beam size.", min=1)] = 1,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
+    min_length: Annotated[int | None, typer.Option("--min-length", help="Tokens before the end may come.", min=0)] = None,
+    max_length: Annotated[
+        int | None, typer.Option("--max-length", help="Most tokens; default: twice the source's and 30.", min=1)
+    ] = None,
+    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded source tokens at a time.", min=1)] = None,
+    too_long: Annotated[
+        TooLong | None,
+        typer.Option(
+            "--too-long", help="Sources longer than the run's data.max_length: error, truncate or split; default: as they are."
+        ),
+    ] = None,
+    attention: Annotated[bool, typer.Option("--attention/--no-attention", help="jsonl: with the alignment matrix.")] = True,
+    on_bad_line: Annotated[
+        str, typer.Option("--on-bad-line", help="A line that is not UTF-8: error, or skip (an empty line).")
+    ] = "error",
+    seed: Seed = None,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict one output line for each input line, in order.
+
+    A line of white space alone is answered with an empty line. Where the run has features, a line is TEXT, a tab, and A;B;C.
+    """
+    from eyeline.errors import ConfigError, nearest
+
+    for name, value, valid in (
+        ("--format", format_, FORMATS),
+        ("--too-long", too_long or "error", ("error", "truncate", "split")),
+        ("--on-bad-line", on_bad_line, ("error", "skip")),
+    ):
+        if value not in valid:
+            raise ConfigError("not a valid value", f"{name} {value}", nearest(value, valid))
+    predictor = open_predictor(run, device, threads, seed)
+    from eyeline.predictor import SearchOptions
+
+    wants_attention = format_ == "fairseq" or (format_ == "jsonl" and attention)
+    options = SearchOptions(
+        beam_size,
+        n_best,
+        length_penalty,
+        min_length,
+        max_length,
+        batch_tokens,
+        too_long,
+        wants_attention,
+    )
+    report = reporter(quiet, verbose)
+    skipped: list[int] = []
+    cut = unfinished = 0
+    with output(out) as stream:
+        for number, prediction in enumerate(predictor.stream(input_lines(source, on_bad_line, skipped), options)):
+            cut, unfinished = cut + prediction.truncated, unfinished + (not prediction.finished)
+            write(stream, format_, number, prediction, n_best)
+    if cut:
+        report.warn(f"{cut} sources were cut to data.max_length={predictor.config.data.max_length}")
+    if unfinished:
+        report.warn(f"{unfinished} outputs did not end before their maximum length; see --max-length")
+    if skipped:
+        report.warn(
+            f"{len(skipped)} lines that are not text were answered with an empty line: {', '.join(map(str, skipped[:5]))}"
+        )
+
+
+def write(stream: BinaryIO, format_: str, number: int, prediction: Prediction, n_best: int) -> None:
+    """One prediction in one of the FORMATS."""
+    from eyeline.text.lines import output_line
+
+    for line in lines(format_, number, prediction, n_best):
+        stream.write(output_line(line))
+
+
+def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Iterator[str]:
+    """The lines that one prediction is written as."""
+    import json
+
+    if format_ == "jsonl":
+        yield json.dumps(as_json(prediction), ensure_ascii=False)
+    elif format_ == "nbest":
+        for alternative in prediction.n_best:
+            yield f"{number} ||| {alternative.text} ||| F0= {alternative.score:.6f} ||| {alternative.normalized_score:.6f}"
+    elif format_ == "fairseq":
+        yield f"S-{number}\t{prediction.source}"
+        for alternative in prediction.n_best:
+            yield f"H-{number}\t{alternative.normalized_score:.6f}\t{' '.join(alternative.tokens)}"
+            yield f"D-{number}\t{alternative.normalized_score:.6f}\t{alternative.text}"
+            yield f"P-{number}\t{' '.join(f'{score:.4f}' for score in alternative.token_scores)}"
+        if prediction.alignment is not None:
+            yield f"A-{number}\t{' '.join(hard_links(prediction))}"
+    else:
+        for alternative in prediction.n_best:
+            yield alternative.text
+
+
+def hard_links(prediction: Prediction) -> Iterator[str]:
+    """`source-target` of each output token's heaviest source token, END of either side apart."""
+    from eyeline.metrics.alignment import format_links, links_from_attention
+
+    assert prediction.alignment is not None
+    targets = len(prediction.tokens) - prediction.finished
+    yield format_links(links_from_attention(prediction.alignment, len(prediction.source_tokens) - 1, targets))
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """The contract's object of one prediction."""
+    value = asdict(prediction)
+    if value["alignment"] is not None:
+        value["alignment"] = [[round(weight, 6) for weight in row] for row in value["alignment"]]
+    return value

@@ -1,0 +1,69 @@
+"""`eyeline score`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from eyeline.cli.common import (
+    ColumnsOption,
+    Device,
+    OnBadLine,
+    Pairs,
+    Quiet,
+    RunPath,
+    Seed,
+    Threads,
+    Verbose,
+    open_predictor,
+    output,
+)
+
+
+def score(
+    run: RunPath,
+    pairs: Pairs,
+    out: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
+    ] = None,
+    format_: Annotated[str, typer.Option("--format", help="text (one score a line) or jsonl (with token scores).")] = "text",
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="For jsonl's normalized_score.", min=0)] = None,
+    columns: ColumnsOption = None,
+    on_bad_line: OnBadLine = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Print the summed natural-log probability of each given pair, the end of the target counted."""
+    from eyeline.errors import ConfigError, nearest
+
+    if format_ not in ("text", "jsonl"):
+        raise ConfigError("not a valid value", f"--format {format_}", nearest(format_, ("text", "jsonl")))
+    predictor = open_predictor(run, device, threads, seed)
+    from eyeline.cli.common import write_json_lines
+    from eyeline.evaluation import read_for, source_lines
+
+    read = read_for(predictor, pairs, columns, on_bad_line)
+    lines = source_lines(predictor, read)
+    scores = predictor.score(list(zip(lines, (pair.target for pair in read), strict=True)), length_penalty=length_penalty)
+    with output(out) as stream:
+        if format_ == "text":
+            stream.writelines(f"{one.score:.6f}\n".encode() for one in scores)
+            return
+        write_json_lines(
+            stream,
+            (
+                {
+                    "source": source,
+                    "target": pair.target,
+                    "score": one.score,
+                    "normalized_score": one.normalized_score,
+                    "tokens": one.tokens,
+                    "token_scores": one.token_scores,
+                }
+                for source, pair, one in zip(lines, read, scores, strict=True)
+            ),
+        )

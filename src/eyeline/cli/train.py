@@ -1,0 +1,80 @@
+"""`eyeline train`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from eyeline.cli.common import ColumnsOption, Device, OnBadLine, Quiet, Seed, Threads, Verbose, prepare, reporter
+
+Paths = list[str] | None
+
+
+def train(
+    config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Settings in YAML; see `eyeline init`.")] = None,
+    architecture: Annotated[str | None, typer.Option("--architecture", help="seq2seq, bahdanau or luong.")] = None,
+    train_pairs: Annotated[Paths, typer.Option("--train", metavar="PATH…", help="Training pairs.")] = None,
+    valid_pairs: Annotated[Paths, typer.Option("--valid", metavar="PATH…", help="Validation pairs.")] = None,
+    test_pairs: Annotated[Paths, typer.Option("--test", metavar="PATH…", help="Test pairs, evaluated at the end.")] = None,
+    out: Annotated[str | None, typer.Option("--out", metavar="RUN", help="The run directory to make or go on with.")] = None,
+    set_: Annotated[Paths, typer.Option("--set", metavar="KEY.SUB=VALUE", help="Override any setting; may be repeated.")] = None,
+    steps: Annotated[int | None, typer.Option("--steps", help="Total number of updates.", min=1)] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.", min=1)] = None,
+    for_: Annotated[str | None, typer.Option("--for", help="Wall-clock time, such as 45m.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from RUN's newest checkpoint; start when there is none.")
+    ] = False,
+    more_steps: Annotated[int | None, typer.Option("--more-steps", help="With --resume: so many updates more.", min=1)] = None,
+    columns: ColumnsOption = None,
+    on_bad_line: OnBadLine = None,
+    seed: Seed = None,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Train a model on pairs of source and target.
+
+    `eyeline train --architecture bahdanau --train train.tsv --valid dev.tsv --out runs/first --epochs 20`
+    """
+    from pathlib import Path
+
+    from eyeline.config import Config
+    from eyeline.config_yaml import override, read_yaml
+    from eyeline.errors import ConfigError
+
+    if out is None:
+        raise ConfigError("where shall the run be written?", "--out", "name a directory, such as --out runs/first")
+    stored = Path(out) / "config.yaml"
+    base = config if config is not None else str(stored) if resume and stored.exists() else None
+    values: dict[str, Any] = read_yaml(base) if base is not None else {}
+    given = {
+        "model.architecture": architecture,
+        "data.train": train_pairs,
+        "data.valid": valid_pairs,
+        "data.test": test_pairs,
+        "data.columns": columns,
+        "data.on_bad_line": on_bad_line,
+        "seed": seed,
+    }
+    bounds = {"steps": steps, "epochs": epochs, "for": for_}
+    if any(value is not None for value in bounds.values()):  # a bound on the command line replaces the one in the file
+        given |= {f"training.{name}": value for name, value in bounds.items()}
+    for name, value in given.items():
+        if value is not None or name.removeprefix("training.") in bounds:
+            _put(values, name.split("."), value)
+    settings = Config.from_dict(override(values, set_ or []), base or "")
+    if not settings.data.train:
+        raise ConfigError("nothing to train on", "--train", "name a file of pairs, such as --train train.tsv")
+    name = prepare(device, threads)
+    from eyeline.training import train as run_training
+
+    run_training(settings, out, resume=resume, more_steps=more_steps, device=name, reporter=reporter(quiet, verbose))
+
+
+def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
+    for part in path[:-1]:
+        inner = values.get(part)
+        values[part] = values = dict(inner) if isinstance(inner, dict) else {}
+    values[path[-1]] = value

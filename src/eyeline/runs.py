@@ -1,0 +1,134 @@
+"""A run directory: settings, tokenizers and weights, read and written. Knows no training and no search."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_model, save_model
+
+from eyeline.config import Config
+from eyeline.errors import RunError
+from eyeline.files import write_text, write_with
+from eyeline.ladder import Seq2Seq, build
+from eyeline.text.tokenizers import Tokenizer
+
+CONFIG = "config.yaml"
+WEIGHTS = "model.safetensors"
+SOURCE_TOKENIZER = "source.tokenizer.json"
+TARGET_TOKENIZER = "target.tokenizer.json"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory that has settings and tokenizers."""
+
+    path: Path
+    config: Config
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def weights(self) -> Path:
+        """The best weights by the validation metric."""
+        return self.path / WEIGHTS
+
+    def build(self) -> Seq2Seq:
+        """The run's model with fresh weights."""
+        shared = self.config.tokenizer.shared
+        return build(self.config.model, self.source.size, self.target.size, shared)
+
+    def load(self, device: torch.device | str = "cpu") -> Seq2Seq:
+        """The run's model with its best weights, in evaluation mode.
+
+        Raises:
+            RunError: when there are none yet, or they are damaged or of another model.
+        """
+        if not self.weights.exists():
+            raise RunError("no trained weights yet", str(self.weights), "go on with `eyeline train --out RUN --resume`")
+        model = self.build()
+        load_weights(model, self.weights)
+        return model.to(device).eval()
+
+
+def open_run(path: str | Path) -> Run:
+    """Reads a run directory.
+
+    Raises:
+        RunError: when it is not one, or a part is absent or damaged.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        raise RunError("no such run directory", str(path), "`eyeline train … --out RUN` makes one")
+    if not (path / CONFIG).is_file():
+        raise RunError(f"not a run directory: it has no {CONFIG}", str(path))
+    config = Config.from_yaml(path / CONFIG)
+    source = _tokenizer(path / SOURCE_TOKENIZER)
+    target = source if config.tokenizer.shared else _tokenizer(path / TARGET_TOKENIZER)
+    return Run(path, config, source, target)
+
+
+def create_run(path: str | Path, config: Config, source: Tokenizer, target: Tokenizer) -> Run:
+    """Writes settings and tokenizers of a new run; the settings last, so that a directory that has them has the rest."""
+    run = Run(Path(path), config, source, target)
+    source.save(run.path / SOURCE_TOKENIZER)
+    if not config.tokenizer.shared:
+        target.save(run.path / TARGET_TOKENIZER)
+    save_config(run.path, config)
+    return run
+
+
+def save_config(path: Path, config: Config) -> None:
+    write_text(path / CONFIG, config.to_yaml())
+
+
+def save_weights(model: torch.nn.Module, path: Path, metadata: dict[str, Any] | None = None) -> None:
+    """Writes all weights once, shared ones under one name, whole or not at all."""
+    plain = {key: json.dumps(value) for key, value in (metadata or {}).items()}
+    write_with(path, lambda beside: save_model(model, str(beside), plain))
+
+
+def load_weights(model: torch.nn.Module, path: Path) -> None:
+    """Fills `model` from a file of `save_weights`.
+
+    Raises:
+        RunError: when the file is not in the safetensors format, is cut short, or holds other weights.
+    """
+    try:
+        load_model(model, str(path))
+    except FileNotFoundError:
+        raise RunError("no such file", str(path)) from None
+    except (SafetensorError, ValueError, OSError) as error:
+        raise RunError(f"damaged, or not in the safetensors format: {_first_line(error)}", str(path)) from None
+    except RuntimeError as error:
+        raise RunError(f"the weights are not those of this model: {_first_line(error)}", str(path)) from None
+
+
+def weights_metadata(path: Path) -> dict[str, Any]:
+    """What `save_weights` was told beside the weights."""
+    try:
+        with safe_open(str(path), "pt") as file:
+            stored = file.metadata() or {}
+    except (SafetensorError, OSError) as error:
+        raise RunError(f"damaged, or not in the safetensors format: {_first_line(error)}", str(path)) from None
+    result = {}
+    for key, value in stored.items():
+        try:
+            result[key] = json.loads(value)
+        except ValueError:
+            continue  # names of shared weights, which the library keeps here
+    return result
+
+
+def _first_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    if not path.is_file():
+        raise RunError("a part of the run is missing", str(path))
+    return Tokenizer.load(path)

@@ -1,0 +1,164 @@
+"""Training a run: from settings to a run directory with weights, figures and a model card."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from eyeline.config import Config
+from eyeline.errors import ConfigError, RunError
+from eyeline.runs import CONFIG, Run, create_run, open_run, save_config, save_weights
+from eyeline.training.card import write_card
+from eyeline.training.checkpoints import peek
+from eyeline.training.journal import Journal
+from eyeline.training.loop import Diverged, Trainer, reached
+from eyeline.training.preparation import Prepared, prepare
+from eyeline.training.reporting import Reporter, duration
+from eyeline.training.validation import Validator
+
+__all__ = ["Diverged", "Reporter", "Trainer", "train"]
+
+DEFAULT_EPOCHS = 20  # where nothing bounds a run
+
+
+def train(
+    config: Config,
+    out: str | Path,
+    *,
+    resume: bool = False,
+    more_steps: int | None = None,
+    device: str = "cpu",
+    reporter: Reporter | None = None,
+) -> Run:
+    """Trains what `config` describes and writes the run directory `out`.
+
+    Args:
+        resume: go on from the newest checkpoint of `out`, to the bound that `config` sets; start when there is none.
+        more_steps: with `resume`, the bound is the steps made so far and so many more.
+
+    Returns:
+        The run, ready for `eyeline.load(out)`.
+
+    Raises:
+        UserError: something in the settings, the data or the directory is to be mended.
+        Interrupted: a signal ended it; the state is saved.
+    """
+    reporter = reporter or Reporter()
+    out = Path(out)
+    stored = _stored(out, resume)
+    if more_steps is not None:
+        config = _with_more_steps(config, out, stored, more_steps)
+    config = _bounded(config)
+    if stored is not None:
+        _check_same(stored.config, config)
+        if _already_over(stored, config, reporter):
+            return stored
+    torch.manual_seed(config.seed)
+    prepared = prepare(config, stored)
+    reporter.note(prepared.report.render())
+    if stored is None:
+        run = create_run(out, config, prepared.source, prepared.target)
+    else:
+        run = Run(out, config, prepared.source, prepared.target)
+        save_config(out, config)
+    _train(run, prepared, device, reporter)
+    return run
+
+
+def _train(run: Run, prepared: Prepared, device: str, reporter: Reporter) -> None:
+    config, place = run.config, torch.device(device)
+    model = run.build().to(place)
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
+    state = peek(run.path / "checkpoints")
+    journal = Journal(run.path, state[0].step if state else 0)
+    if not journal.has_tensorboard:
+        reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
+    validate = None
+    if prepared.valid is not None:
+        validate = Validator(model, prepared.valid, run.target, config, journal, reporter, place)
+    else:
+        reporter.warn("no validation pairs: the last weights are kept, and nothing can stop the run early")
+
+    def keep_best(step: int) -> None:
+        save_weights(model, run.weights, {"step": step, "version": 1})
+
+    trainer = Trainer(
+        model,
+        prepared.train.corpus(),
+        config.training,
+        config.seed,
+        run.path / "checkpoints",
+        validate,
+        keep_best,
+        journal,
+        reporter,
+        place,
+    )
+    if trainer.resume():
+        position = trainer.position
+        reporter.note(f"going on from step {position.step} (epoch {position.epoch}, batch {position.batch})")
+    try:
+        reason = trainer.run()
+    finally:
+        journal.close()
+    best = trainer.progress
+    reporter.note(f"done after {reason}, {duration(trainer.position.seconds)} of training")
+    if best.best is not None:
+        reporter.note(f"best {config.training.metric} {best.best:.4f} at step {best.best_step}; weights: {run.weights}")
+    write_card(run, model, trainer.position, best, prepared)
+
+
+def _stored(out: Path, resume: bool) -> Run | None:
+    """The run that is there already, when it is to go on."""
+    if not (out / CONFIG).exists():
+        if out.exists() and not out.is_dir():
+            raise RunError("a file is in the way", str(out))
+        return None
+    if not resume:
+        raise RunError("there is a run here already", str(out), "--resume goes on with it; or name another --out")
+    return open_run(out)
+
+
+def _bounded(config: Config) -> Config:
+    training = config.training
+    if training.steps is None and training.epochs is None and training.for_ is None:
+        return config.model_copy(update={"training": training.model_copy(update={"epochs": DEFAULT_EPOCHS})})
+    return config
+
+
+def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -> Config:
+    if stored is None:
+        raise ConfigError("there is no run to go on with", f"--more-steps {more}", f"with --resume, and a run in {out}")
+    state = peek(out / "checkpoints")
+    bound = {"steps": (state[0].step if state else 0) + more, "epochs": None, "for_": None}
+    return config.model_copy(update={"training": config.training.model_copy(update=bound)})
+
+
+def _check_same(stored: Config, config: Config) -> None:
+    """A run goes on with the model, the vocabularies and the data order that it has."""
+    for section in ("model", "tokenizer", "data", "seed"):
+        before, now = getattr(stored, section), getattr(config, section)
+        if before == now:
+            continue
+        if section == "seed":
+            raise ConfigError("a run goes on with its own seed", f"seed={now}", f"it was begun with {before}")
+        for name in type(before).model_fields:
+            if type(before) is not type(now) or getattr(before, name) != getattr(now, name):
+                value = getattr(now, name, None)
+                raise ConfigError(
+                    "a run goes on with its own settings", f"{section}.{name}={value}", "train anew into another --out"
+                )
+
+
+def _already_over(stored: Run, config: Config, reporter: Reporter) -> bool:
+    """Whether the newest checkpoint has reached the bound; then nothing is read and nothing written."""
+    state = peek(stored.path / "checkpoints")
+    if state is None or not stored.weights.exists():
+        return False
+    reason = reached(config.training, *state)
+    if reason is None:
+        return False
+    reporter.note(f"{stored.path} is finished at step {state[0].step}: {reason}; nothing is left to do (--more-steps N adds)")
+    return True

@@ -1,0 +1,57 @@
+"""The model card that a finished run leaves. Knows a run and its figures; measures nothing."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from eyeline import __version__
+from eyeline.files import write_text
+from eyeline.runs import Run
+from eyeline.training.checkpoints import Position
+from eyeline.training.preparation import Prepared
+from eyeline.training.reporting import duration
+from eyeline.training.schedules import Progress
+
+
+def write_card(run: Run, model: nn.Module, position: Position, progress: Progress, prepared: Prepared) -> None:
+    """Writes README.md: what the model is, what it was trained on, how well it did, how to use it."""
+    config = run.config
+    languages = " → ".join(filter(None, (config.data.source_language, config.data.target_language)))
+    valid = f"{len(prepared.valid.pairs):,}" if prepared.valid else "none"
+    best = "not measured: no validation pairs"
+    if progress.best is not None:
+        best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
+    name = run.path.resolve().name
+    write_text(
+        run.path / "README.md",
+        f"""# {name}
+
+A sequence-to-sequence model, trained with eyeline {__version__}.
+
+| | |
+| --- | --- |
+| languages | {languages or "not named"} |
+| architecture | {config.model.architecture} |
+| parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
+| vocabulary | source {run.source.size:,} ({run.source.kind}), target {run.target.size:,} ({run.target.kind}) |
+| training pairs | {len(prepared.train.pairs):,} from {", ".join(config.data.train)} |
+| validation pairs | {valid} |
+| trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
+| best validation | {best} (outputs searched greedily) |
+| seed | {config.seed} |
+
+```
+{prepared.report.render()}
+```
+
+## Use
+
+    eyeline predict {name} input.txt
+    eyeline evaluate {name} test.tsv
+
+    import eyeline
+    eyeline.load("{name}").predict(["…"])[0].text
+
+Every setting is in `config.yaml`, every logged figure in `metrics.jsonl`.
+""",
+    )
