@@ -1,0 +1,5 @@
+"""Values in, pictures out. Knows tokens and numbers; no model, no settings. matplotlib is imported only to draw."""
+
+from eyeline.figures.alignment import FORMATS, AlignmentMatrix
+
+__all__ = ["FORMATS", "AlignmentMatrix"]
