@@ -1,0 +1,9 @@
+"""Planted faults: each breaks the real code as people have broken theirs, and names the check that must catch it.
+
+A fault is planted before the model is built and lasts as long as the `MonkeyPatch` it was given.
+"""
+
+from . import decoder, encoder, learning, likelihood, masks
+from .registry import FAULTS, Fault
+
+__all__ = ["FAULTS", "Fault", "decoder", "encoder", "learning", "likelihood", "masks"]
