@@ -2,9 +2,7 @@
 
 Knows how text is cut for each kind. Knows nothing of reserved ids, of features, or of encoding; tokenizers.py does.
 
-The same texts always give the same bytes. The library's Unigram trainer alone would not: its hash maps are seeded at random, so
-scores differ in their last digits and spare letters trade places. `_settled` undoes both. Threads are switched off while
-training, because sums taken in another order differ too.
+The same texts always give the same bytes: ties are broken by code point, and the library's threads are switched off meanwhile.
 """
 
 from __future__ import annotations
@@ -22,6 +20,7 @@ import tokenizers
 from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
 from eyeline.config import TokenizerKind
+from eyeline.text.unigram import train_unigram
 from eyeline.text.words import BLANKS
 
 UNKNOWN_PIECE = "<unk>"  # how the files write the entry for what is unknown
@@ -35,7 +34,6 @@ SYMBOL_GAPS = f"[{BLANKS}]+"
 # Letters, marks, digits and _ stay together; so do other signs, each with the marks that sit on it; white space is single.
 PIECES = r" ?\w+| ?(?:[^\w\s]\p{M}*)+|\s"
 
-VARIATION_SELECTORS = range(0xE0100, 0xE01F0)  # marks, so they stay with their word, and hardly ever in a text
 MERGE_FREQUENCY = 2  # a pair of symbols seen once joins nothing that a second text could share
 
 
@@ -86,14 +84,14 @@ def _words(texts: Iterable[str], entries: int, min_frequency: int) -> str:
     trainer = trainers.WordLevelTrainer(
         vocab_size=entries, min_frequency=min_frequency, special_tokens=[UNKNOWN_PIECE], show_progress=False
     )
-    return _spaced(tokenizer, (" " + text for text in texts if text), trainer)
+    return _trained(tokenizer, (" " + text for text in texts if text), trainer)
 
 
 def _subwords(kind: TokenizerKind, texts: Iterable[str], entries: int, min_frequency: int) -> str:
     texts = list(texts)  # read twice: for its characters, then for what they form
     counts = Counter(chain.from_iterable(texts))
-    for taken in (" ", "\0"):  # the blank is put before every text; NUL is the Unigram trainer's own separator
-        counts.pop(taken, None)
+    counts.pop(" ", None)
+    # The blank is put before every text, so it is known however few other blanks there are.
     alphabet = [" ", *_most_frequent(counts, entries - 2, min_frequency)]
     trainer: Any
     if kind == "bpe":
@@ -104,26 +102,11 @@ def _subwords(kind: TokenizerKind, texts: Iterable[str], entries: int, min_frequ
             special_tokens=[UNKNOWN_PIECE],
             show_progress=False,
         )
-        return _spaced(tokenizer, _known_stretches(texts, alphabet), trainer)
-    tokenizer = tokenizers.Tokenizer(models.Unigram())
-    trainer = trainers.UnigramTrainer(
-        vocab_size=entries + 1, special_tokens=[UNKNOWN_PIECE], unk_token=UNKNOWN_PIECE, show_progress=False
-    )  # one entry more, for the mark that is taken out again
-    mark = next(chr(code) for code in VARIATION_SELECTORS if chr(code) not in counts)
-    marked = _marked_words(_known_stretches(texts, alphabet), mark)
-    return _spaced(tokenizer, chain(_known_stretches(texts, alphabet), marked), trainer, mark)
-
-
-def _marked_words(stretches: Iterable[str], mark: str) -> list[str]:
-    """Every word that is seen often enough, once more with a mark at its end.
-
-    The library takes as first candidates what begins in two different ways to go on; a word that is the beginning of no other
-    (` sind`, however frequent) never becomes one. With its marked twin it does. On 29,000 German captions and 8,000
-    entries that makes 13.7 tokens a line out of 16.5.
-    """
+        return _trained(tokenizer, _known_stretches(texts, alphabet), trainer)
     cut = _split(PIECES, "isolated")
-    counts = Counter(word for stretch in stretches for word, _ in cut.pre_tokenize_str(stretch))
-    return sorted(word + mark for word, count in counts.items() if count >= MERGE_FREQUENCY and len(word) > 1)
+    words = Counter(word for stretch in _known_stretches(texts, alphabet) for word, _ in cut.pre_tokenize_str(stretch))
+    pieces = [(UNKNOWN_PIECE, 0.0), *train_unigram(words, alphabet, entries - 1)]
+    return _dressed(tokenizers.Tokenizer(models.Unigram(pieces, unk_id=0)))
 
 
 def _known_stretches(texts: Iterable[str], alphabet: Sequence[str]) -> Iterator[str]:
@@ -134,38 +117,21 @@ def _known_stretches(texts: Iterable[str], alphabet: Sequence[str]) -> Iterator[
             yield from known.findall(" " + text)
 
 
-def _spaced(tokenizer: Any, texts: Iterable[str], trainer: Any, mark: str = "") -> str:
-    """Trains, and dresses the result so that a text's beginning is like the beginning of any word in it.
-
-    Unigram entries that hold `mark` are taken out.
-    """
+def _trained(tokenizer: Any, texts: Iterable[str], trainer: Any) -> str:
+    """Lets the library train on texts that have their blank before them."""
     tokenizer.pre_tokenizer = _split(PIECES, "isolated")
     tokenizer.train_from_iterator(texts, trainer)
     content = json.loads(tokenizer.to_str())
     content["added_tokens"] = []  # the trainer adds the unknown entry there, and would match its name in text
-    if content["model"]["type"] == "Unigram":
-        content["model"]["vocab"] = _settled([entry for entry in content["model"]["vocab"] if mark not in entry[0]])
-    tokenizer = tokenizers.Tokenizer.from_str(json.dumps(content))
+    return _dressed(tokenizers.Tokenizer.from_str(json.dumps(content)))
+
+
+def _dressed(tokenizer: Any) -> str:
+    """A blank goes before every text and comes off again, so that a text's beginning is like that of any word in it."""
     tokenizer.normalizer = normalizers.Prepend(" ")
+    tokenizer.pre_tokenizer = _split(PIECES, "isolated")
     tokenizer.decoder = decoders.Sequence([decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return str(tokenizer.to_str(pretty=True))
-
-
-def _settled(entries: list[list[Any]]) -> list[tuple[str, float]]:
-    """A Unigram vocabulary [piece, log-probability] without the trainer's randomness; the unknown entry stays first.
-
-    Letters that no piece needed are given the lowest scores by the trainer, 0.0001 apart, in random order: here in the order of
-    their code points. Scores are rounded to what the trainer's noise (10⁻¹⁴) cannot reach.
-    """
-    unknown, *pieces = entries
-    pieces.sort(key=lambda entry: (entry[1], entry[0]))
-    run = 0
-    while run < len(pieces) and len(pieces[run][0]) == 1 and (run == 0 or pieces[run][1] - pieces[run - 1][1] < 1.5e-4):
-        run += 1
-    letters = sorted((entry[0] for entry in pieces[:run]), reverse=True)
-    scored = [(letter, entry[1]) for letter, entry in zip(letters, pieces, strict=False)] + [tuple(e) for e in pieces[run:]]
-    rounded = [(piece, round(score, 6)) for piece, score in scored]
-    return [(unknown[0], unknown[1]), *sorted(rounded, key=lambda entry: (-entry[1], entry[0]))]
 
 
 @contextmanager
