@@ -45,7 +45,7 @@ def _seconds(value: Any) -> Any:
 
 def _written_duration(seconds: float) -> str:
     """`45m` for 2700.0: the largest unit that leaves a whole number, else seconds with every digit that they have."""
-    whole = [unit for unit in "hm" if seconds % _UNITS[unit] == 0]
+    whole = [unit for unit in "hms" if seconds % _UNITS[unit] == 0]
     return f"{seconds / _UNITS[whole[0]]:.0f}{whole[0]}" if whole else f"{Decimal(repr(seconds)):f}s"
 
 

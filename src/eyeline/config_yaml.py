@@ -104,7 +104,7 @@ def parse_yaml(text: str, where: str, lines: bool = True) -> Any:
         return None if node is None else loader.construct_document(node)
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        what = f"the control character U+{ord(error.character):04X} cannot stand in YAML"
+        what = f"the control character U+{ord(text[error.position]):04X} cannot stand in YAML"
         raise ConfigError(what, f"{where}:{line}" if lines else where) from None
     except yaml.MarkedYAMLError as error:
         mark, problem = error.problem_mark, error.problem or "not valid YAML"
