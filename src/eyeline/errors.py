@@ -37,8 +37,13 @@ class UserError(EyelineError, ValueError):
 
     def __init__(self, what: str, where: str = "", hint: str = "") -> None:
         self.what, self.where, self.hint = what, where, hint
-        line = what + (f" ({where})" if where else "") + (f"; {hint}" if hint else "")
-        super().__init__(" ".join(line.split("\n")))
+        super().__init__(_one_line(what + (f" ({where})" if where else "") + (f"; {hint}" if hint else "")))
+
+
+def _one_line(text: str) -> str:
+    """Text that stays on its line and leaves a terminal alone: line breaks are blanks, what cannot be seen is escaped."""
+    text = text.replace("\r\n", " ").replace("\n", " ")
+    return "".join(character if character.isprintable() else character.encode("unicode_escape").decode() for character in text)
 
 
 class DataError(UserError):
@@ -67,9 +72,9 @@ class Interrupted(EyelineError):
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`did you mean 'luong'?` when a valid name is near, else the list of all of them."""
-    names = sorted(valid)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"valid: {', '.join(names)}"
+    names = {valid_name.lower(): valid_name for valid_name in sorted(valid)}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.6)
+    return f"did you mean '{names[near[0]]}'?" if near else f"valid: {', '.join(sorted(names.values()))}"
 
 
 def require(module: str, extra: str) -> ModuleType:
@@ -78,8 +83,10 @@ def require(module: str, extra: str) -> ModuleType:
     Raises:
         MissingExtra: when `module` cannot be imported.
     """
+    package = module.partition(".")[0]
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingExtra(f"this needs {package}, which is not installed", hint=f"pip install 'eyeline[{extra}]'") from error
+        absent = isinstance(error, ModuleNotFoundError) and str(error.name).partition(".")[0] == package
+        what = f"this needs {package}, which is not installed" if absent else f"{package} cannot be imported: {error}"
+        raise MissingExtra(what, hint=f"pip install 'eyeline[{extra}]'") from error
