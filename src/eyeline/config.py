@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
     BaseModel,
@@ -204,10 +204,8 @@ class LuongSettings(_Recurrent):
 
 
 ModelSettings = Annotated[Seq2SeqSettings | BahdanauSettings | LuongSettings, Field(discriminator="architecture")]
-MODEL_SETTINGS: dict[str, type[Seq2SeqSettings] | type[BahdanauSettings] | type[LuongSettings]] = {
-    "seq2seq": Seq2SeqSettings,
-    "bahdanau": BahdanauSettings,
-    "luong": LuongSettings,
+MODEL_SETTINGS: dict[str, type[_Recurrent]] = {
+    kind.model_fields["architecture"].default: kind for kind in get_args(get_args(ModelSettings)[0])
 }
 
 
