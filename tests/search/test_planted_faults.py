@@ -7,7 +7,7 @@ import itertools
 import pytest
 import torch
 from search_fakes import Keys, Prefix, Recurrent, TableModel, TinyModel, assert_same, assert_sound, forced, sources, toy
-from test_batches import ROWS, TABLES
+from test_search_batches import ROWS, TABLES
 
 from eyeline.contracts import Source, select
 from eyeline.search import beam, beam_search, greedy, limits, score, search
