@@ -150,8 +150,8 @@ def alignment_against_gold(links: Sequence[Links], pairs: Sequence[Pair], *, lin
     """Precision, recall, F1 and AER against the pairs' own links; None when they have none.
 
     Args:
-        linked_only: leave out target positions that the gold links to nothing. Attention always looks somewhere, so where the gold
-            says "comes from nothing" (the hyphens of an ISO date) the standard measure counts a fault that no attention can avoid.
+        linked_only: leave out target positions that the gold links to nothing. Attention always looks somewhere, so where the
+            gold says "from nothing" (the hyphens of an ISO date) the standard measure counts a fault that no attention avoids.
     """
     if any(pair.alignment is None for pair in pairs):
         return None
