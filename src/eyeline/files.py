@@ -4,62 +4,71 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from eyeline.errors import UserError
 
+_LEFTOVER = re.compile(r"\..*\.[0-9a-f]{8}\.(partial|old)", re.DOTALL)
+
 
 @contextmanager
 def beside(path: str | Path) -> Iterator[Path]:
-    """A path next to `path` to write to; renamed onto it when the block ends well, removed when it does not.
+    """A path to write to, on the disk of `path`; renamed onto it when the block ends well, removed when it does not.
+
+    It keeps the file's name and stands in a directory of its own, so that whatever a library leaves around it goes too. Links
+    are followed; a device or a pipe, such as /dev/null, is written to as it is. The file gets ordinary permissions (umask),
+    whatever the library that wrote it gave it.
 
     Raises:
         UserError: when the disk is full or the place cannot be written; what stood at `path` is then still there.
     """
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        flush(temporary)
-        os.replace(temporary, path)
+    given, path = path, Path(os.path.realpath(path))
+    if path.is_dir():
+        raise UserError("a directory is in the place of the file", str(given))
+    if path.exists() and not path.is_file():
+        with _refusals(given):
+            yield path
+        return
+    with _refusals(given), _private_directory(path) as private:
+        yield private / path.name
+        _settle(private / path.name, _mode(private))
+        os.replace(private / path.name, path)
         flush(path.parent)
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror or error}", str(path)) from error
-    finally:
-        with suppress(OSError):  # already renamed, or its directory never came to be
-            temporary.unlink()
 
 
 @contextmanager
 def directory_beside(path: str | Path) -> Iterator[Path]:
-    """As `beside`, for a directory: it appears under its name with all its files on the disk, or not at all."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.partial")
-    try:
-        temporary.mkdir(parents=True)
-        yield temporary
-        for file in temporary.iterdir():
-            flush(file)
-        flush(temporary)
+    """As `beside`, for a directory of files: it appears under its name with all of them on the disk, or not at all."""
+    given, path = path, Path(os.path.realpath(path))
+    with _refusals(given), _private_directory(path) as private:
+        yield private
+        for file in private.iterdir():
+            _settle(file, _mode(private))
+        flush(private)
         if path.exists():  # a directory cannot be renamed onto one with files in it, so the old one steps aside first
-            os.replace(path, temporary.with_suffix(".old"))
-        os.replace(temporary, path)
+            os.replace(path, private.with_suffix(".old"))
+        os.replace(private, path)
         flush(path.parent)
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror or error}", str(path)) from error
-    finally:
-        for leftover in (temporary, temporary.with_suffix(".old")):
-            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Removes what a process that was killed while it wrote has left in `directory`; nothing else has such names."""
+    for path in directory.iterdir() if directory.is_dir() else ():
+        if _LEFTOVER.fullmatch(path.name):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def flush(path: Path) -> None:
     """Waits until a file's bytes, or a directory's names, are on the disk."""
+    if os.name == "nt" and path.is_dir():
+        return  # Windows opens no directories
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -85,3 +94,41 @@ def write_with(path: str | Path, write: Callable[[Path], None]) -> None:
     """Lets `write` fill a path beside `path`, then puts it in place."""
     with beside(path) as temporary:
         write(temporary)
+
+
+def cannot_write(error: OSError, path: str | Path) -> UserError:
+    """An operating system's refusal in one line that names the file."""
+    return UserError(f"cannot write: {error.strerror or error}", str(path))
+
+
+@contextmanager
+def _refusals(path: str | Path) -> Iterator[None]:
+    """An OSError inside becomes a UserError that names `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(error, path) from error
+
+
+@contextmanager
+def _private_directory(path: Path) -> Iterator[Path]:
+    """A new directory next to `path`, gone when the block ends."""
+    private = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:8]}.partial")  # short: names have at most 255 bytes
+    try:
+        private.mkdir(parents=True)
+        yield private
+    finally:
+        for leftover in (private, private.with_suffix(".old")):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _settle(file: Path, mode: int) -> None:
+    """Gives a finished file its permissions and waits until it is on the disk."""
+    if file.is_file():
+        file.chmod(mode)
+    flush(file)
+
+
+def _mode(directory: Path) -> int:
+    """What a new file in a directory that we made may be: the same as the directory, but for running it."""
+    return stat.S_IMODE(directory.stat().st_mode) & 0o666

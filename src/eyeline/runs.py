@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ from safetensors.torch import load_model, save_model
 
 from eyeline.config import Config
 from eyeline.errors import RunError
-from eyeline.files import write_text, write_with
+from eyeline.files import beside, write_text
 from eyeline.ladder import Seq2Seq, build
 from eyeline.text.tokenizers import Tokenizer
 
@@ -87,9 +91,26 @@ def save_config(path: Path, config: Config) -> None:
 
 
 def save_weights(model: torch.nn.Module, path: Path, metadata: dict[str, Any] | None = None) -> None:
-    """Writes all weights once, shared ones under one name, whole or not at all."""
+    """Writes all weights once, shared ones under one name, whole or not at all.
+
+    Raises:
+        UserError: when the disk is full or the place cannot be written; what stood at `path` is then still there.
+    """
     plain = {key: json.dumps(value) for key, value in (metadata or {}).items()}
-    write_with(path, lambda beside: save_model(model, str(beside), plain))
+    with beside(path) as temporary, tensors_written():
+        save_model(model, str(temporary), plain)
+
+
+@contextmanager
+def tensors_written() -> Iterator[None]:
+    """Inside, what the safetensors library says of a full disk is the OSError that it is."""
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"\(os error (\d+)\)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def load_weights(model: torch.nn.Module, path: Path) -> None:

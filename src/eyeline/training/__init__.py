@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import torch
 
 from eyeline.config import Config
 from eyeline.errors import ConfigError, RunError
+from eyeline.files import remove_leftovers
 from eyeline.runs import CONFIG, Run, create_run, open_run, save_config, save_weights
-from eyeline.training.card import write_card
-from eyeline.training.checkpoints import peek
+from eyeline.training.card import CARD, write_card
+from eyeline.training.checkpoints import list_checkpoints, peek
 from eyeline.training.journal import Journal
-from eyeline.training.loop import Diverged, Trainer, reached
+from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
+from eyeline.training.state import Position, reached
 from eyeline.training.validation import Validator
 
 __all__ = ["Diverged", "Reporter", "Trainer", "train"]
 
+CHECKPOINTS = "checkpoints"
 DEFAULT_EPOCHS = 20  # where nothing bounds a run
 
 
@@ -35,7 +39,7 @@ def train(
 
     Args:
         resume: go on from the newest checkpoint of `out`, to the bound that `config` sets; start when there is none.
-        more_steps: with `resume`, the bound is the steps made so far and so many more.
+        more_steps: with `resume`, the bound is the steps made so far and so many more; early stopping counts anew.
 
     Returns:
         The run, ready for `eyeline.load(out)`.
@@ -52,69 +56,64 @@ def train(
     config = _bounded(config)
     if stored is not None:
         _check_same(stored.config, config)
-        if _already_over(stored, config, reporter):
+        if more_steps is None and _already_over(stored, config, reporter):
             return stored
-    torch.manual_seed(config.seed)
+    for directory in (out, out / CHECKPOINTS):
+        remove_leftovers(directory)
     prepared = prepare(config, stored)
     reporter.note(prepared.report.render())
     if stored is None:
         run = create_run(out, config, prepared.source, prepared.target)
     else:
         run = Run(out, config, prepared.source, prepared.target)
-        save_config(out, config)
-    _train(run, prepared, device, reporter)
+    _train(run, prepared, device, reporter, stored is not None, more_steps is not None)
     return run
 
 
-def _train(run: Run, prepared: Prepared, device: str, reporter: Reporter) -> None:
-    config, place = run.config, torch.device(device)
-    model = run.build().to(place)
+def _train(run: Run, prepared: Prepared, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
+    config = run.config
+    torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
+    model = run.build().to(device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
-    state = peek(run.path / "checkpoints")
-    journal = Journal(run.path, state[0].step if state else 0)
-    if not journal.has_tensorboard:
-        reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
-    validate = None
-    if prepared.valid is not None:
-        validate = Validator(model, prepared.valid, run.target, config, journal, reporter, place)
-    else:
-        reporter.warn("no validation pairs: the last weights are kept, and nothing can stop the run early")
+    corpus = prepared.train.corpus()
+    trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
+    if resume:
+        if trainer.resume():
+            at = trainer.position
+            reporter.note(f"going on from step {at.step} (epoch {at.epoch}, batch {at.batch})")
+        save_config(run.path, config)  # only now: settings that the state refuses are not written
+    if more:
+        trainer.progress.since_best = 0
+    with closing(Journal(run.path, trainer.position.step)) as journal:
+        if not journal.has_tensorboard:
+            reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
+        validate = None
+        if prepared.valid is not None:
+            validate = Validator(model, prepared.valid, run.target, config, journal, reporter, torch.device(device))
+        else:
+            reporter.warn("no validation pairs: the last weights are kept, and nothing can stop the run early")
 
-    def keep_best(step: int) -> None:
-        save_weights(model, run.weights, {"step": step, "version": 1})
+        def keep_best(position: Position) -> None:
+            save_weights(model, run.weights, {"step": position.step, "version": 1})
 
-    trainer = Trainer(
-        model,
-        prepared.train.corpus(),
-        config.training,
-        config.seed,
-        run.path / "checkpoints",
-        validate,
-        keep_best,
-        journal,
-        reporter,
-        place,
-    )
-    if trainer.resume():
-        position = trainer.position
-        reporter.note(f"going on from step {position.step} (epoch {position.epoch}, batch {position.batch})")
-    try:
-        reason = trainer.run()
-    finally:
-        journal.close()
-    best = trainer.progress
+        reason = trainer.run(journal, validate, keep_best)
+    progress = trainer.progress
     reporter.note(f"done after {reason}, {duration(trainer.position.seconds)} of training")
-    if best.best is not None:
-        reporter.note(f"best {config.training.metric} {best.best:.4f} at step {best.best_step}; weights: {run.weights}")
-    write_card(run, model, trainer.position, best, prepared)
+    if progress.best is not None:
+        reporter.note(f"best {config.training.metric} {progress.best:.4f} at step {progress.best_step}; weights: {run.weights}")
+    elif validate is not None:
+        raise Diverged("no validation gave a finite number, so that no weights are the best", str(run.path), "see metrics.jsonl")
+    write_card(run, model, trainer.position, progress, prepared)
 
 
 def _stored(out: Path, resume: bool) -> Run | None:
     """The run that is there already, when it is to go on."""
     if not (out / CONFIG).exists():
         if out.exists() and not out.is_dir():
-            raise RunError("a file is in the way", str(out))
+            raise RunError("a file is in the way", str(out), "name another --out")
+        if list_checkpoints(out / CHECKPOINTS):
+            raise RunError(f"there are checkpoints here, but no {CONFIG}", str(out), "bring it back, or name another --out")
         return None
     if not resume:
         raise RunError("there is a run here already", str(out), "--resume goes on with it; or name another --out")
@@ -131,7 +130,7 @@ def _bounded(config: Config) -> Config:
 def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -> Config:
     if stored is None:
         raise ConfigError("there is no run to go on with", f"--more-steps {more}", f"with --resume, and a run in {out}")
-    state = peek(out / "checkpoints")
+    state = peek(out / CHECKPOINTS)
     bound = {"steps": (state[0].step if state else 0) + more, "epochs": None, "for_": None}
     return config.model_copy(update={"training": config.training.model_copy(update=bound)})
 
@@ -145,6 +144,8 @@ def _check_same(stored: Config, config: Config) -> None:
         if section == "seed":
             raise ConfigError("a run goes on with its own seed", f"seed={now}", f"it was begun with {before}")
         for name in type(before).model_fields:
+            if (section, name) == ("data", "test"):
+                continue  # has no part in training
             if type(before) is not type(now) or getattr(before, name) != getattr(now, name):
                 value = getattr(now, name, None)
                 raise ConfigError(
@@ -154,11 +155,11 @@ def _check_same(stored: Config, config: Config) -> None:
 
 def _already_over(stored: Run, config: Config, reporter: Reporter) -> bool:
     """Whether the newest checkpoint has reached the bound; then nothing is read and nothing written."""
-    state = peek(stored.path / "checkpoints")
-    if state is None or not stored.weights.exists():
-        return False
+    state = peek(stored.path / CHECKPOINTS)
+    if state is None or not stored.weights.exists() or not (stored.path / CARD).exists():
+        return False  # the last of a finished run's files is its card
     reason = reached(config.training, *state)
     if reason is None:
         return False
-    reporter.note(f"{stored.path} is finished at step {state[0].step}: {reason}; nothing is left to do (--more-steps N adds)")
+    reporter.note(f"{stored.path} is finished at step {state[0].step} after {reason}; nothing to do (--more-steps N adds to it)")
     return True

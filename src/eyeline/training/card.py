@@ -7,10 +7,12 @@ from torch import nn
 from eyeline import __version__
 from eyeline.files import write_text
 from eyeline.runs import Run
-from eyeline.training.checkpoints import Position
 from eyeline.training.preparation import Prepared
 from eyeline.training.reporting import duration
 from eyeline.training.schedules import Progress
+from eyeline.training.state import Position
+
+CARD = "README.md"
 
 
 def write_card(run: Run, model: nn.Module, position: Position, progress: Progress, prepared: Prepared) -> None:
@@ -23,7 +25,7 @@ def write_card(run: Run, model: nn.Module, position: Position, progress: Progres
         best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
     name = run.path.resolve().name
     write_text(
-        run.path / "README.md",
+        run.path / CARD,
         f"""# {name}
 
 A sequence-to-sequence model, trained with eyeline {__version__}.

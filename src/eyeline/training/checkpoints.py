@@ -1,4 +1,4 @@
-"""Everything a run needs to go on as if it had never stopped, on the disk. Knows tensors and numbers; not the loop.
+"""Everything a run needs to go on as if it had never stopped, on the disk. Knows tensors and files; not the loop.
 
 A checkpoint is a directory `step-N` with model.safetensors, optimizer.safetensors (moments and random states) and state.json.
 It is written beside and renamed, so that a directory of that name is whole; no pickle anywhere.
@@ -10,42 +10,23 @@ import json
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file, save_model
 from torch import Tensor, nn
 
 from eyeline.errors import RunError
 from eyeline.files import directory_beside
-from eyeline.runs import load_weights
+from eyeline.runs import load_weights, tensors_written
 from eyeline.training.schedules import Progress
+from eyeline.training.state import Position, State
 
-_NAME = re.compile(r"step-(\d+)")
-
-
-@dataclass
-class Position:
-    """Where a run is."""
-
-    step: int = 0  # updates made
-    epoch: int = 0
-    batch: int = 0  # batches of this epoch already used
-    target_tokens: int = 0  # real target tokens seen, END counted
-    seconds: float = 0.0  # of training, over all sessions
-    skipped: int = 0  # updates left out because a loss or gradient was not finite
-
-
-@dataclass
-class Loaded:
-    """What a checkpoint gives back beside the weights and the optimiser, which it has filled."""
-
-    path: Path
-    position: Position
-    progress: Progress
+_NAME = re.compile(r"step-([0-9]+)")
+MODEL, OPTIMIZER, STATE = "model.safetensors", "optimizer.safetensors", "state.json"
+VERSION = 1
 
 
 def list_checkpoints(directory: Path) -> list[tuple[int, Path]]:
@@ -56,28 +37,28 @@ def list_checkpoints(directory: Path) -> list[tuple[int, Path]]:
     return sorted(found)
 
 
-def save(
-    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, position: Position, progress: Progress, keep: int
-) -> Path:
-    """Writes `step-N` and then removes all but the newest `keep`.
+def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State, keep: int) -> Path:
+    """Writes `step-N`, then removes all but the newest `keep` up to it, and any beyond it: those were found damaged.
 
     Raises:
         UserError: when it cannot be written; the checkpoints before it are then untouched.
     """
-    path = directory / f"step-{position.step}"
-    with directory_beside(path) as beside:
-        save_model(model, str(beside / "model.safetensors"))
-        save_file(_optimizer_tensors(optimizer) | _random_tensors(), str(beside / "optimizer.safetensors"))
-        state = {"version": 1, "position": asdict(position), "progress": asdict(progress)}
-        (beside / "state.json").write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
-    for _, old in list_checkpoints(directory)[:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+    step = state.position.step
+    path = directory / f"step-{step}"
+    with directory_beside(path) as beside, tensors_written():
+        save_model(model, str(beside / MODEL))
+        save_file(_optimizer_tensors(optimizer) | _random_tensors(_device(model)), str(beside / OPTIMIZER))
+        text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
+        (beside / STATE).write_bytes(text.encode("utf-8"))
+    found = list_checkpoints(directory)
+    kept = [number for number, _ in found if number <= step][-keep:]
+    for number, old in found:
+        if number not in kept:
+            shutil.rmtree(old, ignore_errors=True)
     return path
 
 
-def load_newest(
-    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]
-) -> Loaded | None:
+def load_newest(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]) -> State | None:
     """Fills model, optimiser and random states from the newest checkpoint that is whole; None when there is none at all.
 
     A damaged one is passed over, and said through `warn`.
@@ -86,31 +67,42 @@ def load_newest(
         RunError: when there are checkpoints and every one is damaged.
     """
     found = list_checkpoints(directory)
-    for _, path in reversed(found):
+    for number, (_, path) in enumerate(reversed(found), 1):
         try:
-            return _load(path, model, optimizer)
+            state = _load(path, model, optimizer)
         except RunError as error:
             warn(f"checkpoint passed over: {error}")
+            continue
+        if number > 1:
+            warn(f"going on from the one before: {path}")
+        return state
     if found:
         raise RunError("every checkpoint is damaged", str(directory), "train anew into another directory")
     return None
 
 
 def peek(directory: Path) -> tuple[Position, Progress] | None:
-    """Where the newest checkpoint stands, without loading it; None when there is none that can be read."""
+    """Where the newest whole checkpoint stands, without loading its tensors; None when there is none."""
     for _, path in reversed(list_checkpoints(directory)):
         try:
-            return _state(path)
+            state = _whole(path)
         except RunError:
             continue
+        return state.position, state.progress
     return None
 
 
-def _state(path: Path) -> tuple[Position, Progress]:
+def _whole(path: Path) -> State:
+    """The state of a checkpoint whose files are all there and as long as their heads say."""
     try:
-        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
-        return Position(**state["position"]), Progress(**state["progress"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for name in (MODEL, OPTIMIZER):
+            with safe_open(str(path / name), "pt"):
+                pass
+        values = json.loads((path / STATE).read_bytes())
+        if isinstance(values, dict) and values.pop("version", VERSION) != VERSION:
+            raise ValueError("written by a later eyeline")
+        return State.from_dict(values)
+    except (OSError, ValueError, SafetensorError) as error:
         raise _damaged(path, error) from None
 
 
@@ -118,19 +110,21 @@ def _damaged(path: Path, error: Exception) -> RunError:
     return RunError(f"damaged: {' '.join(str(error).split())[:200]}", str(path))
 
 
-def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Loaded:
-    position, progress = _state(path)
+def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+    state = _whole(path)
     try:
-        tensors = load_file(str(path / "optimizer.safetensors"))
-        _check_moments(optimizer, tensors)
-    except (OSError, ValueError, SafetensorError) as error:
+        tensors = load_file(str(path / OPTIMIZER))
+        moments = _moments(optimizer, tensors)
+        random = tensors["random.cpu"]
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise _damaged(path, error) from None
-    load_weights(model, path / "model.safetensors")
-    _fill_optimizer(optimizer, tensors)
-    torch.set_rng_state(tensors["random.cpu"])
-    if "random.cuda" in tensors and torch.cuda.is_available():
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    return Loaded(path, position, progress)
+    load_weights(model, path / MODEL)
+    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    torch.set_rng_state(random)
+    device = _device(model)
+    if f"random.{device.type}" in tensors and device.type in _GENERATORS:
+        _GENERATORS[device.type]().set_rng_state(tensors[f"random.{device.type}"], *_index(device))
+    return state
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
@@ -146,24 +140,36 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     return tensors
 
 
-def _random_tensors() -> dict[str, Tensor]:
-    tensors = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
-    return tensors
-
-
-def _check_moments(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    for number, parameter in enumerate(_parameters(optimizer)):
-        moment = tensors.get(f"{number}.exp_avg")
-        if moment is not None and moment.shape != parameter.shape:
-            raise ValueError(f"optimiser state of parameter {number} has shape {tuple(moment.shape)}")
-
-
-def _fill_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    state: dict[int, dict[str, Any]] = {}
+def _moments(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    """The reverse. Raises ValueError for tensors that are not those of this optimiser."""
+    parameters, state = _parameters(optimizer), dict[int, dict[str, Tensor]]()
     for name, value in tensors.items():
         number, _, field = name.partition(".")
-        if number != "random":
-            state.setdefault(int(number), {})[field] = value
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        if number == "random":
+            continue
+        if not number.isdecimal() or int(number) >= len(parameters):
+            raise ValueError(f"'{name}' belongs to no parameter")
+        if field != "step" and value.shape != parameters[int(number)].shape:
+            raise ValueError(f"optimiser state of parameter {number} has shape {tuple(value.shape)}")
+        state.setdefault(int(number), {})[field] = value
+    return state
+
+
+_GENERATORS: dict[str, Callable[[], Any]] = {"cuda": lambda: torch.cuda, "mps": lambda: torch.mps}
+
+
+def _device(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _index(device: torch.device) -> tuple[torch.device, ...]:
+    """What names one of several devices of a kind; there is only one MPS."""
+    return (device,) if device.type == "cuda" else ()
+
+
+def _random_tensors(device: torch.device) -> dict[str, Tensor]:
+    """The states of the generators that training draws from: the CPU's, and the device's own."""
+    tensors = {"random.cpu": torch.get_rng_state()}
+    if device.type in _GENERATORS:
+        tensors[f"random.{device.type}"] = _GENERATORS[device.type]().get_rng_state(*_index(device))
+    return tensors

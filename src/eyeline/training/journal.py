@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from eyeline.errors import MissingExtra, require
-from eyeline.files import write_text
+from eyeline.files import cannot_write, write_text
 
 
 class Journal:
@@ -22,24 +25,35 @@ class Journal:
 
     def __init__(self, run: Path, step: int) -> None:
         self.path = run / "metrics.jsonl"
-        kept = [line for line in _lines(self.path) if _step(line) is not None and (_step(line) or 0) <= step]
-        if self.path.exists() or kept:
-            write_text(self.path, "".join(line + "\n" for line in kept))
-        self._file = self.path.open("ab", buffering=0)  # unbuffered: a line is in the file when it is logged
-        self._board = _tensorboard(run / "tensorboard", step)
+        kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step]
+        write_text(self.path, "".join(line + "\n" for line in kept))
+        try:
+            self._file = self.path.open("ab", buffering=0)  # unbuffered: a line is in the file when it is logged
+            self._board = _tensorboard(run / "tensorboard", step)
+        except OSError as error:
+            raise cannot_write(error, self.path) from error
 
     @property
     def has_tensorboard(self) -> bool:
         return self._board is not None
 
     def log(self, split: str, step: int, values: dict[str, Any]) -> None:
-        """Logs an event of `train`, `valid` or `test`. What is not a finite number is written as null."""
+        """Logs an event of `train`, `valid` or `test`. What is not a finite number is written as null.
+
+        Raises:
+            UserError: when the disk is full.
+        """
         plain = {key: _plain(value) for key, value in values.items()}
-        self._file.write((json.dumps({"step": step, "split": split, **plain}, ensure_ascii=False) + "\n").encode())
-        if self._board is not None:
-            for key, value in plain.items():
-                if isinstance(value, int | float):
-                    self._board.add_scalar(f"{split}/{key}", value, step)
+        line = (json.dumps({"step": step, "split": split, **plain}, ensure_ascii=False) + "\n").encode()
+        try:
+            if self._file.write(line) != len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if self._board is not None:
+                for key, value in plain.items():
+                    if isinstance(value, int | float):
+                        self._board.add_scalar(f"{split}/{key}", value, step)
+        except OSError as error:
+            raise cannot_write(error, self.path) from error
 
     def text(self, name: str, step: int, text: str) -> None:
         """A text for TensorBoard alone, such as example outputs."""
@@ -49,12 +63,13 @@ class Journal:
     def close(self) -> None:
         self._file.close()
         if self._board is not None:
-            self._board.close()
+            with suppress(OSError):  # of a full disk, which `log` has told of
+                self._board.close()
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
+        return float(f"{value:.7g}") if math.isfinite(value) else None  # the digits that single precision has
     return value
 
 
@@ -62,12 +77,12 @@ def _lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8", errors="replace").split("\n") if path.exists() else []
 
 
-def _step(line: str) -> int | None:
-    """The step of an event; None for a line that was cut short."""
+def _step(line: str) -> int:
+    """The step of an event; -1 for a line that was cut short."""
     try:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
-        return None
+        return -1
 
 
 def _tensorboard(directory: Path, step: int) -> Any:

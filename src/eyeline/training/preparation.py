@@ -20,6 +20,7 @@ from eyeline.text.tokenizers import Tokenizer
 
 Name = Literal["source", "target"]
 Ids = list[list[int]]
+CHUNK = 10_000  # lines that are encoded at a time
 
 
 @dataclass(frozen=True)
@@ -52,16 +53,11 @@ def prepare(config: Config, run: Run | None) -> Prepared:
         DataError: a file or a line is at fault, a pair is too long, or nothing is left to train on.
     """
     reads, long = [ReadReport(), ReadReport()], Tally()
-    train_pairs = _read(config, config.data.train, reads[0])
-    valid_pairs = _read(config, config.data.valid, reads[1]) if config.data.valid else None
-    if not train_pairs:
-        raise DataError("no pair is left to train on", " ".join(config.data.train))
-    source, target = (run.source, run.target) if run else tokenizers(config, train_pairs)
-    train = _fit(config, _ids(config, train_pairs, source, target), long)
-    valid = _fit(config, _ids(config, valid_pairs, source, target), long) if valid_pairs is not None else None
-    if not train.pairs or (valid is not None and not valid.pairs):
-        which = "train" if not train.pairs else "validate"
-        raise DataError(f"no pair is left to {which} on", f"data.max_length={config.data.max_length}")
+    texts = _read(config, config.data.train, reads[0])
+    valid_texts = _read(config, config.data.valid, reads[1]) if config.data.valid else None
+    source, target = (run.source, run.target) if run else tokenizers(config, texts)
+    train = _fit(config, _ids(texts, source, target), long, config.data.train)
+    valid = _fit(config, _ids(valid_texts, source, target), long, config.data.valid) if valid_texts is not None else None
     sides = [
         SideReport("source", source, config.data.form("source"), _count(train.sources), _count(valid.sources) if valid else None),
         SideReport("target", target, config.data.form("target"), _count(train.targets), _count(valid.targets) if valid else None),
@@ -69,46 +65,60 @@ def prepare(config: Config, run: Run | None) -> Prepared:
     return Prepared(source, target, train, valid, DataReport.of(sides, reads, [long]))
 
 
-def tokenizers(config: Config, pairs: Sequence[Pair]) -> tuple[Tokenizer, Tokenizer]:
-    """The tokenizers that the settings ask for, trained on `pairs` or loaded from the files given."""
+@dataclass(frozen=True)
+class Texts:
+    """Pairs, and their sides as the tokenizers see them."""
+
+    pairs: list[Pair]
+    sources: list[str]
+    targets: list[str]
+
+
+def tokenizers(config: Config, texts: Texts) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers that the settings ask for, trained on `texts` or loaded from the files given."""
     settings = config.tokenizer
-    sources, targets = _texts(config, pairs, "source"), _texts(config, pairs, "target")
-    features = sorted(set(chain.from_iterable(pair.features for pair in pairs)))
+    features = sorted(set(chain.from_iterable(pair.features for pair in texts.pairs)))
     if settings.shared:
         kind, size, _ = settings.side("source")
-        both = Tokenizer.train(kind, chain(sources, targets), size, settings.min_frequency, features)
+        both = Tokenizer.train(kind, chain(texts.sources, texts.targets), size, settings.min_frequency, features)
         return both, both
-    return _tokenizer(config, "source", sources, features), _tokenizer(config, "target", targets, ())
+    return _tokenizer(config, "source", texts.sources, features), _tokenizer(config, "target", texts.targets, ())
 
 
 def _tokenizer(config: Config, side: Name, texts: list[str], features: Sequence[str]) -> Tokenizer:
     kind, size, file = config.tokenizer.side(side)
     if file is None:
         return Tokenizer.train(kind, texts, size, config.tokenizer.min_frequency, features)
-    if features:
-        raise ConfigError("a given tokenizer has no features, but the pairs do", f"tokenizer.{side}.file={file}")
-    return Tokenizer.load(file)
+    given = Tokenizer.load(file)
+    if set(features) - set(given.features):
+        raise ConfigError("the given tokenizer lacks features of the pairs", f"tokenizer.{side}.file={file}")
+    return given
 
 
-def _read(config: Config, paths: Sequence[str], report: ReadReport) -> list[Pair]:
+def _read(config: Config, paths: Sequence[str], report: ReadReport) -> Texts:
     """The pairs of a portion but for those with a blank side, which the report counts."""
     data = config.data
-    pairs = read_pairs(paths, data.columns, data.on_bad_line, data.source_language, data.target_language, report)
-    return list(drop_blank(pairs, report.skipped))
+    found = read_pairs(paths, data.columns, data.on_bad_line, data.source_language, data.target_language, report)
+    pairs = list(drop_blank(found, report.skipped))
+    if not pairs:
+        raise DataError("no pair is left: in each of them a side is blank", " ".join(paths))
+    sources = [normalize(pair.source, data.form("source"), data.lowercase) for pair in pairs]
+    targets = [normalize(pair.target, data.form("target"), data.lowercase) for pair in pairs]
+    return Texts(pairs, sources, targets)
 
 
-def _texts(config: Config, pairs: Sequence[Pair], side: Name) -> list[str]:
-    form, lowercase = config.data.form(side), config.data.lowercase
-    return [normalize(pair.source if side == "source" else pair.target, form, lowercase) for pair in pairs]
+def _ids(texts: Texts, source: Tokenizer, target: Tokenizer) -> Portion:
+    """In chunks, because what the library makes of a text is many times larger than its ids."""
+    sources, targets = Ids(), Ids()
+    for start in range(0, len(texts.pairs), CHUNK):
+        chunk = slice(start, start + CHUNK)
+        features = [pair.features for pair in texts.pairs[chunk]] if source.features else None
+        sources += source.encode_ids(texts.sources[chunk], features)
+        targets += target.encode_ids(texts.targets[chunk])
+    return Portion(texts.pairs, sources, targets)
 
 
-def _ids(config: Config, pairs: list[Pair], source: Tokenizer, target: Tokenizer) -> Portion:
-    features = [pair.features for pair in pairs] if source.features else None
-    sources = source.encode_ids(_texts(config, pairs, "source"), features)
-    return Portion(pairs, sources, target.encode_ids(_texts(config, pairs, "target")))
-
-
-def _fit(config: Config, portion: Portion, long: Tally) -> Portion:
+def _fit(config: Config, portion: Portion, long: Tally, paths: Sequence[str]) -> Portion:
     """The portion without, or with shortened, pairs of more than `data.max_length` tokens on a side."""
     most, choice = config.data.max_length, config.data.too_long
     fits = [max(len(s), len(t)) <= most for s, t in zip(portion.sources, portion.targets, strict=True)]
@@ -123,6 +133,8 @@ def _fit(config: Config, portion: Portion, long: Tally) -> Portion:
     if choice == "truncate":
         return replace(portion, sources=[s[:most] for s in portion.sources], targets=[t[:most] for t in portion.targets])
     kept = [place for place, fit in enumerate(fits) if fit]
+    if not kept:
+        raise DataError(f"no pair is left: each has more than data.max_length={most} tokens", " ".join(paths))
     return Portion(*([items[place] for place in kept] for items in (portion.pairs, portion.sources, portion.targets)))  # type: ignore[arg-type]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from dataclasses import dataclass, field
@@ -24,8 +23,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
 
 
-def peak_memory_mb() -> float:
-    """The process's largest resident size so far, in MB."""
+def peak_memory_mb() -> float | None:
+    """The process's largest resident size so far, in MB; None where the system does not say, as on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return None
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1024 * 1024 if sys.platform == "darwin" else 1024)
 
@@ -53,7 +56,10 @@ class Pace:
             parts.append(f"validation in {duration(self.to_validation_s)}")
         if self.left_s is not None:
             parts.append(f"left {duration(self.left_s)}")
-        return "  ".join([*parts, f"mem {peak_memory_mb():.0f} MB"])
+        memory = peak_memory_mb()
+        if memory is not None:
+            parts.append(f"mem {memory:.0f} MB")
+        return "  ".join(parts)
 
 
 @dataclass

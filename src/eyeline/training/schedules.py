@@ -11,25 +11,26 @@ from eyeline.config import LOWER_IS_BETTER, Metric, TrainingSettings
 def learning_rate(settings: TrainingSettings, step: int, total: int | None) -> float:
     """The rate of update number `step`, counted from 1, before any plateau factor.
 
-    constant: after a linear rise over warmup_steps, the rate itself; inverse-sqrt: falls with √(warmup / step) from there
-    (Vaswani et al. 2017, section 5.3, scaled so that the peak is `learning_rate`); linear: falls to zero at `total`.
+    All rise linearly over `warmup_steps` and reach `learning_rate` at the last of them, or at the first update without any.
+    constant, plateau: stay there; inverse-sqrt: falls with √(warmup / step) (Vaswani et al. 2017, section 5.3, scaled so that
+    the peak is `learning_rate`); linear: falls evenly, so that it is zero once `total` updates are made.
     """
-    warm = settings.warmup_steps
+    peak, warm = settings.learning_rate, max(1, settings.warmup_steps)
     if step <= warm:
-        return settings.learning_rate * step / warm
+        return peak * step / warm
     if settings.schedule == "inverse-sqrt":
-        return settings.learning_rate * math.sqrt(max(1, warm) / step)
+        return peak * math.sqrt(warm / step)
     if settings.schedule == "linear":
         assert total is not None, "the config refuses a linear schedule without an end"
-        return settings.learning_rate * max(0, total + 1 - step) / max(1, total + 1 - warm)
-    return settings.learning_rate
+        return peak * max(0, total + 1 - step) / max(1, total + 1 - warm)
+    return peak
 
 
 @dataclass
 class Progress:
     """What validations have shown so far: the best score, and since when. Travels in every checkpoint.
 
-    A tie is no improvement, and neither is NaN.
+    A tie is no improvement, and neither is NaN or an infinity.
     """
 
     metric: Metric
@@ -41,7 +42,7 @@ class Progress:
 
     def improves(self, score: float) -> bool:
         """Whether `score` is better than every one before it."""
-        if score != score:
+        if not math.isfinite(score):
             return False
         if self.best is None:
             return True
@@ -56,7 +57,7 @@ class Progress:
             self.since_best += 1
             self.since_decay += 1
             if settings.schedule == "plateau" and self.since_decay > settings.decay_patience:
-                floor = settings.min_learning_rate / settings.learning_rate
+                floor = min(1.0, settings.min_learning_rate / settings.learning_rate)
                 self.factor, self.since_decay = max(self.factor * settings.decay, floor), 0
         return better
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from eyeline.config import Config
@@ -16,11 +17,12 @@ from eyeline.ladder import Seq2Seq
 from eyeline.loss import negative_log_likelihood
 from eyeline.metrics import corpus_score
 from eyeline.search import search
-from eyeline.text.normalization import restore
+from eyeline.text.normalization import normalize, restore
 from eyeline.text.tokenizers import Tokenizer
 from eyeline.training.journal import Journal
 from eyeline.training.preparation import Portion
 from eyeline.training.reporting import Reporter
+from eyeline.training.state import Position
 
 EXAMPLES = 3  # outputs shown at each validation
 
@@ -40,29 +42,36 @@ class Validator:
     def __post_init__(self) -> None:
         self.corpus = self.portion.corpus()
 
-    def __call__(self, step: int) -> float:
-        """Measures, reports, and returns the value of `training.metric`."""
-        metric = self.config.training.metric
+    def __call__(self, position: Position) -> float:
+        """Measures, reports, and returns the value of `training.metric`; NaN where the loss is no finite number."""
+        metric, step = self.config.training.metric, position.step
         loss = self.loss()
-        values: dict[str, object] = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "n": len(self.corpus)}
-        shown = list(range(min(EXAMPLES, len(self.corpus))))
-        if metric == "loss":
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        values: dict[str, object] = {"time_s": round(position.seconds, 3), "loss": loss, "perplexity": perplexity}
+        line = f"validation at step {step}: loss {loss:.4f}  perplexity {perplexity:.3f}"
+        score, shown, outputs = loss, range(min(EXAMPLES, len(self.corpus))), list[str]()
+        if not math.isfinite(loss):
+            score = math.nan  # and nothing is searched for: such a model answers nothing
+        elif metric == "loss":
             outputs = self.outputs(shown)
-            score, signature = loss, ""
         else:
             outputs = self.outputs(range(len(self.corpus)))
-            references = [self._reference(place) for place in range(len(self.corpus))]
-            measured = corpus_score(metric, outputs, references)
-            score, signature = measured.score, measured.signature
-            values |= {metric: score, "signature": signature}
-        self.journal.log("valid", step, values)
-        self._show(step, loss, score, signature, outputs, shown)
+            measured = corpus_score(metric, outputs, [self._reference(place) for place in range(len(self.corpus))])
+            score = measured.score
+            values |= {metric: score, "signature": measured.signature}
+            line += f"  {metric} {score:.2f} [{measured.signature}]"
+        self.journal.log("valid", step, {**values, "n": len(self.corpus)})
+        self.reporter.note(line)
+        examples = [self._example(place, output) for place, output in zip(shown, outputs, strict=False)]
+        for example in examples:
+            self.reporter.note(f"  {example}")
+        self.journal.text("examples", step, "\n\n".join(examples))
         return score
 
     def loss(self) -> float:
         """Plain cross-entropy a real target token, natural log, over every pair."""
         nll, tokens = 0.0, 0
-        lengths = [max(pair) for pair in zip(self.corpus.source_lengths, self.corpus.target_lengths, strict=True)]
+        lengths = np.maximum(self.corpus.source_lengths, self.corpus.target_lengths)
         with torch.inference_mode():
             for rows in sequential_batches(lengths, self.config.training.batch_tokens):
                 batch = self.corpus.batch(rows).to(self.device)
@@ -89,21 +98,12 @@ class Validator:
         return restore(self.target.decode(hypothesis.ids), self.config.data.form("target"))
 
     def _reference(self, place: int) -> str:
-        return restore(self.portion.pairs[place].target, "nfc")
+        """The target spelt as a perfect output would be, so that another Unicode form or case in the file is no error."""
+        form = self.config.data.form("target")
+        return restore(normalize(self.portion.pairs[place].target, form, self.config.data.lowercase), form)
 
-    def _show(self, step: int, loss: float, score: float, signature: str, outputs: list[str], shown: list[int]) -> None:
-        metric = self.config.training.metric
-        line = f"validation at step {step}: loss {loss:.4f}  perplexity {math.exp(min(loss, 700.0)):.3f}"
-        if metric != "loss":
-            line += f"  {metric} {score:.2f} [{signature}]"
-        self.reporter.note(line)
-        examples = []
-        for place in shown:
-            pair = self.portion.pairs[place]
-            mark = "✓" if outputs[place] == self._reference(place) else "✗"
-            examples.append(
-                f"  {mark} {pair.source} → {outputs[place]}" + (f"  (reference {pair.target})" if mark == "✗" else "")
-            )
-        for example in examples:
-            self.reporter.note(example)
-        self.journal.text("examples", step, "\n\n".join(examples))
+    def _example(self, place: int, output: str) -> str:
+        pair = self.portion.pairs[place]
+        if output == self._reference(place):
+            return f"✓ {pair.source} → {output}"
+        return f"✗ {pair.source} → {output}  (reference {pair.target})"

@@ -1,0 +1,115 @@
+"""Where a run is: what must be remembered, beside weights and optimiser, to go on as if it had never stopped. Knows numbers."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from eyeline.config import TrainingSettings
+from eyeline.data.corpus import Corpus
+from eyeline.training.schedules import Progress
+
+
+@dataclass
+class Position:
+    """How far a run has come."""
+
+    step: int = 0  # windows of batches used; an update each, but for those skipped
+    epoch: int = 0
+    batch: int = 0  # batches of this epoch already used
+    target_tokens: int = 0  # real target tokens seen, END counted
+    seconds: float = 0.0  # of training, over all sessions, validations and saving included
+    skipped: int = 0  # updates left out because a loss or gradient was not finite
+    skipped_in_a_row: int = 0
+
+
+@dataclass
+class Meter:
+    """Sums over the updates since it was last emptied."""
+
+    nll: float = 0.0  # plain, natural log
+    tokens: int = 0  # real target tokens
+    seconds: float = 0.0  # spent in the updates themselves
+
+    def add(self, nll: float, tokens: int, seconds: float) -> None:
+        self.nll, self.tokens, self.seconds = self.nll + nll, self.tokens + tokens, self.seconds + seconds
+
+    @property
+    def loss(self) -> float:
+        """Plain cross-entropy a token."""
+        return self.nll / self.tokens
+
+    @property
+    def tokens_per_s(self) -> float:
+        return self.tokens / max(1e-9, self.seconds)
+
+
+@dataclass
+class Order:
+    """What the order of batches follows from, beside the seed."""
+
+    batch_tokens: int = 0
+    pairs: int = 0  # a checksum of all ids of the training pairs
+
+    @classmethod
+    def of(cls, corpus: Corpus, settings: TrainingSettings) -> Order:
+        checksum = 0
+        for side in (corpus.sources, corpus.targets):
+            for values in (side.offsets, side.flat):
+                checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
+        return cls(settings.batch_tokens, checksum)
+
+
+@dataclass
+class State:
+    """All of it, as it stands in a checkpoint's state.json."""
+
+    position: Position
+    progress: Progress
+    meter: Meter
+    order: Order
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Any) -> State:
+        """Raises ValueError where `values` are not what `to_dict` made."""
+        try:
+            return cls(
+                _numbers(Position, values["position"]),
+                Progress(**values["progress"]),
+                _numbers(Meter, values["meter"]),
+                _numbers(Order, values["order"]),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a state: {error}") from None
+
+
+def reached(settings: TrainingSettings, position: Position, progress: Progress) -> str | None:
+    """Why a run that stands at `position` is over, or None."""
+    if settings.steps is not None and position.step >= settings.steps:
+        return f"{settings.steps} steps"
+    if settings.epochs is not None and position.epoch >= settings.epochs:
+        return f"{settings.epochs} epochs"
+    if settings.for_ is not None and position.seconds >= settings.for_:
+        return f"{settings.for_:g} s"
+    if progress.exhausted(settings.patience):
+        return f"{settings.patience} validations in a row without improvement of {settings.metric}"
+    return None
+
+
+Made = TypeVar("Made", Position, Meter, Order)
+
+
+def _numbers(kind: type[Made], values: Mapping[str, Any]) -> Made:
+    made = kind(**values)
+    for field in fields(made):
+        value = getattr(made, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise ValueError(f"{field.name} is {value!r}")
+    return made
