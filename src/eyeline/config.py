@@ -277,9 +277,9 @@ class SearchSettings(Settings):
     min_length: Whole = Field(0, ge=0)
     """tokens before END may come"""
     max_length: Whole | None = Field(None, ge=1)
-    """most tokens of an output; default: twice the source's and 30 more"""
-    batch_tokens: Whole = Field(4096, ge=1)
-    """padded source tokens decoded at a time, hypotheses counted"""
+    """most tokens of an output; default: twice the source's and 30 more, but no more than data.max_length"""
+    batch_tokens: Whole = Field(8192, ge=1)
+    """padded source tokens decoded at a time, each counted once for every hypothesis"""
 
     @model_validator(mode="after")
     def _room_between(self) -> SearchSettings:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eyeline.contracts import UNKNOWN
+from eyeline.config import Normalization
+from eyeline.contracts import UNKNOWN, Prediction
 from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.figures import AlignmentMatrix
 from eyeline.metrics import (
@@ -24,25 +25,42 @@ from eyeline.metrics import (
 from eyeline.metrics.alignment import Links
 from eyeline.predictor import Predictor, SearchOptions
 from eyeline.runs import open_run, weights_metadata
-from eyeline.text.normalization import restore
+from eyeline.text.normalization import normalize
 from eyeline.text.pairs import ReadReport, read_pairs
 from eyeline.text.records import Pair
+from eyeline.text.words import word_spans
 from eyeline.training.checkpoints import peek
 
 SCORED = ("exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter", "rougeL")
 
 
+Watch = Callable[[Iterator[Prediction]], Iterator[Prediction]]  # sees predictions pass, to report how fast they come
+
+
 def read_for(
-    predictor: Predictor, paths: Sequence[str], columns: str | None = None, on_bad_line: str | None = None
+    predictor: Predictor,
+    paths: Sequence[str],
+    columns: str | None = None,
+    on_bad_line: str | None = None,
+    *,
+    alignment: bool = False,
+    warn: Callable[[str], None] | None = None,
 ) -> list[Pair]:
     """The pairs of `paths`, read with the run's own data settings where none are given. Blank sides stay: nothing is dropped.
 
+    Args:
+        alignment: whether a column of gold links is wanted; else one that the run was trained with may be absent.
+        warn: is told what was left out, a line a reason.
+
     Raises:
-        DataError: there are none.
+        ConfigError: a column or a choice that cannot be.
+        DataError: there are none, or one is bad.
     """
     given: dict[str, Any] = {}
     if columns is not None:
         given["columns"] = [name.strip() for name in columns.split(",")]
+    elif not alignment:
+        given["columns"] = ["-" if name == "alignment" else name for name in predictor.config.data.columns]
     if on_bad_line is not None:
         if on_bad_line not in ("error", "skip"):
             raise ConfigError("not a valid value", f"--on-bad-line {on_bad_line}", "valid: error, skip")
@@ -52,6 +70,9 @@ def read_for(
     pairs = list(read_pairs(paths, data.columns, data.on_bad_line, data.source_language, data.target_language, found))
     if not pairs:
         raise DataError("no pairs", " ".join(paths))
+    if warn is not None:
+        for reason, count, places in found.skipped.rows():
+            warn(f"left out, {reason}: {count:,} ({places})")
     return pairs
 
 
@@ -62,15 +83,26 @@ def source_lines(predictor: Predictor, pairs: Sequence[Pair]) -> list[str]:
     return [pair.source for pair in pairs]
 
 
-def evaluate(predictor: Predictor, pairs: Sequence[Pair], options: SearchOptions | None = None, seed: int = 1) -> dict[str, Any]:
-    """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`."""
+def evaluate(
+    predictor: Predictor,
+    pairs: Sequence[Pair],
+    options: SearchOptions | None = None,
+    seed: int = 1,
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`.
+
+    References keep their case; they are composed (NFC), as outputs are, unless the run's target is left as it came.
+    """
     options = replace(options or SearchOptions(), attention=False)
     sources = source_lines(predictor, pairs)
     began = time.perf_counter()
-    predictions = list(predictor.stream(sources, options))
+    coming = predictor.stream(sources, options)
+    predictions = list(watch(coming) if watch else coming)
     seconds = time.perf_counter() - began
     outputs = [prediction.text for prediction in predictions]
-    references = [restore(pair.target, "nfc") for pair in pairs]
+    form: Normalization = "none" if predictor.config.data.form("target") == "none" else "nfc"
+    references = [normalize(pair.target, form) for pair in pairs]
     encoded = [predictor.encode_source(source) for source in sources]
     targets = [predictor.encode_target(pair.target) for pair in pairs]
     unknown = {
@@ -78,19 +110,11 @@ def evaluate(predictor: Predictor, pairs: Sequence[Pair], options: SearchOptions
         "target": _share(UNKNOWN, [one.ids for one in targets]),
     }
     lengths = [len(one.ids) for one in encoded]
-    metric = predictor.config.training.metric
-    first = (
-        metric
-        if metric in METRICS
-        else "exact_match"
-        if predictor.run.target.kind in ("character", "whitespace-symbols")
-        else "bleu"
-    )
-    names = [first, *(name for name in SCORED if name != first)]
+    names = _metrics(predictor)
     measured = report(outputs, references, source_lengths=lengths, metrics=names, unknown_rate=unknown, seed=seed)
     scores = predictor.score(list(zip(sources, (pair.target for pair in pairs), strict=True)))
     tokens = sum(len(score.token_scores) for score in scores)
-    loss = -sum(score.score for score in scores) / tokens
+    loss = -sum(score.score for score in scores) / tokens if tokens else 0.0
     result = {"n": measured.pop("n"), "loss": loss, "perplexity": math.exp(min(loss, 700.0)), **measured}
     result["unfinished"] = sum(not prediction.finished for prediction in predictions)
     result["speed"] = {
@@ -98,6 +122,14 @@ def evaluate(predictor: Predictor, pairs: Sequence[Pair], options: SearchOptions
         "target_tokens_per_s": sum(len(prediction.tokens) for prediction in predictions) / seconds,
     }
     return result
+
+
+def _metrics(predictor: Predictor) -> list[str]:
+    """Which scores, the one by source length first: what the run was chosen by, or what suits its target."""
+    symbols = predictor.run.target.kind in ("character", "whitespace-symbols")
+    chosen = predictor.config.training.metric
+    first = chosen if chosen in METRICS else "exact_match" if symbols else "bleu"
+    return [first, *(name for name in SCORED if name != first)]
 
 
 def _share(number: int, lines: Sequence[Sequence[int]]) -> float:
@@ -162,6 +194,16 @@ def alignment_against_gold(links: Sequence[Links], pairs: Sequence[Pair], *, lin
     return alignment_scores(links, [line.sure for line in gold], [line.possible for line in gold])
 
 
+def links_words(pairs: Sequence[Pair]) -> bool:
+    """Whether the pairs' gold links can be between words: none reaches beyond the last word of its side."""
+    for pair in pairs:
+        sources, targets = len(word_spans(pair.source)), len(word_spans(pair.target))
+        gold = parse_links(pair.alignment or "", pair.path, pair.line).possible
+        if any(source >= sources or target >= targets for source, target in gold):
+            return False
+    return True
+
+
 def alignment_matrix(
     predictor: Predictor, source: str, target: str | None = None, beam_size: int | None = None
 ) -> AlignmentMatrix:
@@ -170,7 +212,7 @@ def alignment_matrix(
     Raises:
         UserError: the source is blank, or the architecture has no attention.
     """
-    if not source.strip():
+    if predictor.is_blank(source):
         raise UserError("there is nothing to look at in a source of white space", "--source")
     name = f"{predictor.run.path.name} ({predictor.config.model.architecture})"
     if target is None:

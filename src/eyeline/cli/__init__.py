@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import sys
 import traceback
@@ -13,6 +14,7 @@ import typer
 from eyeline import __version__
 from eyeline.cli.align import align
 from eyeline.cli.attend import attend
+from eyeline.cli.common import silence
 from eyeline.cli.evaluate import evaluate
 from eyeline.cli.info import info
 from eyeline.cli.init import init
@@ -53,27 +55,38 @@ def spread(arguments: Sequence[str]) -> list[str]:
     filled = False
     for argument in arguments:
         if argument.startswith("-") and argument != "-":
-            option, filled = (argument, False) if argument in MANY else (None, False)
+            name, equals, _ = argument.partition("=")
+            option, filled = name if name in MANY else None, bool(equals)
         elif option is not None and filled:
             result.append(option)
         result.append(argument)
-        filled = option is not None and not argument.startswith("-")
+        filled = filled or not argument.startswith("-") or argument == "-"
     return result
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and exits with its status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    codecs.register_error("eyeline", _as_it_came)
     for stream in (sys.stdout, sys.stderr):  # UTF-8 whatever the locale, and a message never kills a run
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+            stream.reconfigure(encoding="utf-8", errors="eyeline")
     sys.exit(_status(given))
+
+
+def _as_it_came(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes that the locale could not read, such as those of a path, are written as they came; nothing else fails either."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.backslashreplace_errors(error)
 
 
 def _status(arguments: list[str]) -> int:
     verbose = any(argument in ("-v", "--verbose") for argument in arguments)
     try:
         result = app(spread(arguments), prog_name="eyeline", standalone_mode=False)
+        sys.stdout.flush()
     except UserError as error:
         return _say(f"error: {error}", 2, verbose)
     except Interrupted as error:
@@ -81,15 +94,40 @@ def _status(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", 130, verbose)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has had enough; the last flush must not fail
-        return 0
+        return _closed()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # how the libraries that write help answer to it
+            return _closed()
+        raise
     except Exception as error:
-        if hasattr(error, "format_message"):  # what the command line parser found wrong
-            message = " ".join(str(error.format_message()).split())
-            return _say(f"error: {message}; see `eyeline --help`", 2, verbose) if message else 2
-        traceback.print_exc()
-        return _say(f"defect: {type(error).__name__}: {error}; this is ours to mend, please report it", 1, False)
+        return _other(error, verbose)
+    if result == 130:  # what the parser makes of the signal
+        return _say("interrupted", 130, False)
     return result if isinstance(result, int) else 0
+
+
+def _closed() -> int:
+    """The reader of our output has had enough, as `head` has: that is no fault, and the last flush must not fail."""
+    silence()
+    return 0
+
+
+def _other(error: Exception, verbose: bool) -> int:
+    """What is not ours by name: the parser's complaints, the system's refusals, and defects."""
+    if hasattr(error, "format_message"):
+        message = " ".join(str(error.format_message()).split()).rstrip(".")
+        command = getattr(getattr(error, "ctx", None), "command_path", "eyeline")
+        return _say(f"error: {message}; see `{command} --help`", 2, verbose) if message else 2
+    if type(error).__name__ == "Abort":  # the parser's name for an interruption
+        return _say("interrupted", 130, verbose)
+    if isinstance(error, OSError):  # with no name to it, it was standard output: the disk behind it is full
+        place = f" ({os.fsdecode(error.filename)})" if error.filename is not None else ""
+        silence()
+        return _say(f"error: {(error.strerror or str(error)).lower()}{place}", 2, verbose)
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error):
+        return _say("error: the memory does not suffice; lower --batch-tokens or training.batch_tokens", 2, verbose)
+    traceback.print_exc()
+    return _say(f"defect: {type(error).__name__}: {error}; this is ours to mend, please report it", 1, False)
 
 
 def _say(message: str, status: int, verbose: bool) -> int:

@@ -43,14 +43,18 @@ def align(
     precision, recall, F1 and AER against it follow on standard error.
     """
     predictor = open_predictor(run, device, threads, seed)
-    from eyeline.evaluation import align_pairs, alignment_against_gold, read_for
+    from eyeline.evaluation import align_pairs, alignment_against_gold, links_words, read_for
     from eyeline.metrics.alignment import format_links
 
-    read = read_for(predictor, pairs, columns, on_bad_line)
+    report = reporter(quiet, verbose)
+    read = read_for(predictor, pairs, columns, on_bad_line, alignment=True, warn=report.warn)
     links = align_pairs(predictor, read, words=not tokens)
     with output(out) as stream:
         stream.writelines(f"{format_links(line)}\n".encode() for line in links)
+    if not tokens and not links_words(read):
+        report.note("the pairs' own links reach beyond their words, so they link tokens: --tokens measures against them")
+        return
     scores = alignment_against_gold(links, read)
     if scores is not None:
         figures = f"precision {scores.precision:.2f}  recall {scores.recall:.2f}  F1 {scores.f1:.2f}  AER {scores.aer:.2f}"
-        reporter(quiet, verbose).note(f"against the gold links: {figures}")
+        report.note(f"against the gold links: {figures}")

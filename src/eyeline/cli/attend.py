@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,11 @@ def attend(
     verbose: Verbose = False,
 ) -> None:
     """Draw the alignment matrix of one pair: rows are output tokens, columns source tokens."""
+    from eyeline.errors import ConfigError
+    from eyeline.figures import FORMATS
+
+    if Path(out).suffix.lower() not in FORMATS:
+        raise ConfigError("not a kind of file that a figure is written as", f"--output {out}", f"valid: {', '.join(FORMATS)}")
     predictor = open_predictor(run, device, threads, seed)
     from eyeline.evaluation import alignment_matrix
 

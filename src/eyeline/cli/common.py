@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 import typer
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from eyeline.predictor import Predictor
     from eyeline.training.reporting import Reporter
 
-Seed = Annotated[int | None, typer.Option("--seed", help="Random seed; default: the run's or the config's.", min=0)]
+PLAIN_EVERY = 10.0  # seconds between plain lines of progress
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Random seed; default: the run's or the config's.", min=0, max=2**63 - 1)
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:N or mps.")]
 Threads = Annotated[int | None, typer.Option("--threads", help="CPU threads; default: all cores.", min=1)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Warnings and errors only.")]
@@ -29,6 +32,11 @@ ColumnsOption = Annotated[
     typer.Option("--columns", help="What a TSV's columns hold: source,target,features,alignment or - to leave one out."),
 ]
 OnBadLine = Annotated[str | None, typer.Option("--on-bad-line", help="error stops at a line that is no pair, skip counts it.")]
+
+BatchTokens = Annotated[
+    int | None, typer.Option("--batch-tokens", help="Padded tokens at a time; in a search, once for every hypothesis.", min=1)
+]
+T = TypeVar("T")
 
 
 def prepare(device: str, threads: int | None, seed: int | None = None) -> str:
@@ -47,8 +55,8 @@ def prepare(device: str, threads: int | None, seed: int | None = None) -> str:
         torch.manual_seed(seed)
     if device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    kind, _, number = device.partition(":")
-    if kind not in ("cpu", "cuda", "mps") or (number and not number.isdecimal()):
+    kind, colon, number = device.partition(":")
+    if kind not in ("cpu", "cuda", "mps") or (colon and not number.isdecimal()):
         raise ConfigError("not a device", f"--device {device}", nearest(kind, ("auto", "cpu", "cuda", "mps")))
     if kind == "cuda" and int(number or 0) >= torch.cuda.device_count():
         raise ConfigError(f"there are {torch.cuda.device_count()} CUDA devices here", f"--device {device}", "use --device cpu")
@@ -77,17 +85,86 @@ def argument_text(text: str) -> str:
     return os.fsencode(text).decode("utf-8", "replace")
 
 
+def writable_path(option: str, path: str) -> str:
+    """The path itself, when a settings file can hold it: under a locale that is not UTF-8, Python reads some as raw bytes.
+
+    Raises:
+        ConfigError: it holds such bytes.
+    """
+    from eyeline.errors import ConfigError
+
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        hint = "set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
+        raise ConfigError("this locale cannot read the path", f"{option} {path}", hint) from None
+    return path
+
+
+def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None = None) -> Iterator[T]:
+    """The items as they come, with how many, how fast and how long still on standard error: a live line on a terminal, plain
+    lines elsewhere."""
+    import time
+
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from eyeline.training.reporting import duration
+
+    live = report.verbosity >= 0 and report.console.is_terminal and not (sys.stdout.isatty() or sys.stdin.isatty())
+    rate = TextColumn("{task.fields[rate]:,.1f} " + unit + "/s  left")
+    columns = (BarColumn(20), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    began = told = time.monotonic()
+    with Progress(*columns, console=report.console, transient=True, disable=not live) as progress:
+        task = progress.add_task("", total=total, rate=0.0)
+        for number, item in enumerate(items, 1):
+            yield item
+            now = time.monotonic()
+            rate_now = number / max(now - began, 1e-9)
+            progress.update(task, completed=number, rate=rate_now)
+            if not live and now - told >= PLAIN_EVERY:
+                told = now
+                left = f"  left {duration((total - number) / rate_now)}" if total else ""
+                report.note(f"{number:,} {unit}  {rate_now:,.1f} {unit}/s{left}")
+
+
+def count_lines(path: str | None) -> int | None:
+    """How many lines a file has, when that is quickly known."""
+    if path is None or path == "-" or path.lower().endswith(".gz") or not os.path.isfile(path):
+        return None
+    with open(path, "rb") as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) or None
+
+
+def silence() -> None:
+    """Lets what is left in the buffer of standard output go nowhere: written where it was bound, it would fail once more."""
+    with suppress(OSError):  # in a notebook it is no file at all
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextmanager
 def output(path: str | None) -> Iterator[BinaryIO]:
     """Standard output, or a file that is whole or absent."""
     if path is None or path == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        try:
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            from eyeline.errors import UserError
+
+            silence()
+            raise UserError(f"cannot write: {error.strerror}", "standard output") from error
         return
     from eyeline.files import beside
 
     with beside(Path(path)) as temporary, temporary.open("wb") as stream:
         yield stream
+
+
+def input_name(path: str | None) -> str:
+    """What messages call the input."""
+    return "standard input" if path is None or path == "-" else path
 
 
 def input_lines(path: str | None, on_bad_line: str, skipped: list[int]) -> Iterator[str]:
@@ -98,7 +175,7 @@ def input_lines(path: str | None, on_bad_line: str, skipped: list[int]) -> Itera
     """
     from eyeline.text.lines import BadLine, read_lines, require_line
 
-    name = "standard input" if path is None or path == "-" else path
+    name = input_name(path)
     stream = sys.stdin.buffer if path is None or path == "-" else path
     for line in read_lines(stream, name):
         if isinstance(line, BadLine) and on_bad_line == "skip":

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from eyeline.cli.common import (
+    BatchTokens,
     ColumnsOption,
     Device,
     OnBadLine,
@@ -19,6 +20,7 @@ from eyeline.cli.common import (
     Verbose,
     open_predictor,
     reporter,
+    watched,
 )
 
 
@@ -31,6 +33,7 @@ def evaluate(
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
+    batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
     seed: Seed = None,
@@ -49,13 +52,15 @@ def evaluate(
     from eyeline.files import write_json
     from eyeline.predictor import SearchOptions
 
-    read = read_for(predictor, pairs, columns, on_bad_line)
-    options = SearchOptions(beam_size=beam_size, length_penalty=length_penalty, max_length=max_length)
-    result = measure(predictor, read, options, seed=predictor.config.seed if seed is None else seed)
+    report = reporter(quiet, verbose)
+    read = read_for(predictor, pairs, columns, on_bad_line, warn=report.warn)
+    options = SearchOptions(beam_size=beam_size, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch_tokens)
+    chance = predictor.config.seed if seed is None else seed
+    result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)))
     if json_ == "-":
         typer.echo(json.dumps(result, ensure_ascii=False, indent=1))
         return
     if json_ is not None:
         write_json(json_, result)
-        reporter(quiet, verbose).note(f"written: {json_}")
+        report.note(f"written: {json_}")
     typer.echo(render(result))

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
 
-from eyeline.cli.common import Device, Quiet, RunPath, Seed, Threads, Verbose, input_lines, open_predictor, output, reporter
-
-TooLong = Literal["error", "truncate", "split"]
+from eyeline.cli.common import (
+    BatchTokens,
+    Device,
+    Quiet,
+    RunPath,
+    Seed,
+    Threads,
+    Verbose,
+    count_lines,
+    input_lines,
+    input_name,
+    open_predictor,
+    output,
+    reporter,
+    watched,
+)
 
 if TYPE_CHECKING:
-    from eyeline.contracts import Prediction
+    from eyeline.contracts import Alternative, Prediction
+    from eyeline.predictor import Predictor
+    from eyeline.training.reporting import Reporter
 
 FORMATS = ("text", "jsonl", "nbest", "fairseq")
 
@@ -21,7 +38,7 @@ FORMATS = ("text", "jsonl", "nbest", "fairseq")
 def predict(
     run: RunPath,
     source: Annotated[
-        str | None, typer.Argument(metavar="[INPUT]", help="Lines of source text; standard input when absent or -.")
+        str | None, typer.Argument(metavar="INPUT", help="Lines of source text; standard input when absent or -.")
     ] = None,
     out: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
@@ -32,11 +49,12 @@ def predict(
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
     min_length: Annotated[int | None, typer.Option("--min-length", help="Tokens before the end may come.", min=0)] = None,
     max_length: Annotated[
-        int | None, typer.Option("--max-length", help="Most tokens; default: twice the source's and 30.", min=1)
+        int | None,
+        typer.Option("--max-length", help="Most tokens; default: twice the source's and 30, at most data.max_length.", min=1),
     ] = None,
-    batch_tokens: Annotated[int | None, typer.Option("--batch-tokens", help="Padded source tokens at a time.", min=1)] = None,
+    batch_tokens: BatchTokens = None,
     too_long: Annotated[
-        TooLong | None,
+        str | None,
         typer.Option(
             "--too-long", help="Sources longer than the run's data.max_length: error, truncate or split; default: as they are."
         ),
@@ -65,9 +83,8 @@ def predict(
         if value not in valid:
             raise ConfigError("not a valid value", f"{name} {value}", nearest(value, valid))
     predictor = open_predictor(run, device, threads, seed)
-    from eyeline.predictor import SearchOptions
+    from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong
 
-    wants_attention = format_ == "fairseq" or (format_ == "jsonl" and attention)
     options = SearchOptions(
         beam_size,
         n_best,
@@ -75,24 +92,41 @@ def predict(
         min_length,
         max_length,
         batch_tokens,
-        too_long,
-        wants_attention,
+        cast("TooLong | None", too_long),
+        attention=format_ == "fairseq" or (format_ == "jsonl" and attention),
     )
-    report = reporter(quiet, verbose)
-    skipped: list[int] = []
-    cut = unfinished = 0
+    report, counts, skipped = reporter(quiet, verbose), Counter[str](), list[int]()
+    typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line
+    coming = predictor.stream(
+        input_lines(source, on_bad_line, skipped), options, name=input_name(source), at_once=1 if typed else CHUNK
+    )
     with output(out) as stream:
-        for number, prediction in enumerate(predictor.stream(input_lines(source, on_bad_line, skipped), options)):
-            cut, unfinished = cut + prediction.truncated, unfinished + (not prediction.finished)
+        for number, prediction in enumerate(watched(coming, report, "lines", count_lines(source))):
+            _count(counts, prediction, predictor.config.data.max_length)
             write(stream, format_, number, prediction, n_best)
-    if cut:
-        report.warn(f"{cut} sources were cut to data.max_length={predictor.config.data.max_length}")
-    if unfinished:
-        report.warn(f"{unfinished} outputs did not end before their maximum length; see --max-length")
+            if typed:
+                stream.flush()
+    _warn(report, predictor, counts, skipped, too_long)
+    if source is not None and source.lower().endswith((".tsv", ".tsv.gz")) and not predictor.run.source.features:
+        report.warn(f"every line of {source} was taken as source text, tabs included; `eyeline evaluate` reads pairs")
+
+
+def _count(counts: Counter[str], prediction: Prediction, most: int) -> None:
+    """Counts what a person should hear of at the end."""
+    counts["unfinished"] += not prediction.finished
+    counts["long"] += prediction.truncated or len(prediction.source_tokens) - 1 > most
+
+
+def _warn(report: Reporter, predictor: Predictor, counts: Counter[str], skipped: list[int], too_long: str | None) -> None:
+    if counts["long"]:
+        done = {"truncate": "cut to it", "split": "predicted in pieces"}.get(too_long or "", "predicted whole")
+        most = predictor.config.data.max_length
+        report.warn(f"sources of more tokens than data.max_length={most}: {counts['long']:,}, {done} (--too-long)")
+    if counts["unfinished"]:
+        report.warn(f"outputs that did not end before their maximum length: {counts['unfinished']:,} (--max-length)")
     if skipped:
-        report.warn(
-            f"{len(skipped)} lines that are not text were answered with an empty line: {', '.join(map(str, skipped[:5]))}"
-        )
+        first = ", ".join(map(str, skipped[:5])) + (" …" if len(skipped) > 5 else "")
+        report.warn(f"lines that are no text, answered with an empty line: {len(skipped):,} ({first})")
 
 
 def write(stream: BinaryIO, format_: str, number: int, prediction: Prediction, n_best: int) -> None:
@@ -104,13 +138,13 @@ def write(stream: BinaryIO, format_: str, number: int, prediction: Prediction, n
 
 
 def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Iterator[str]:
-    """The lines that one prediction is written as."""
+    """The lines that one prediction is written as; `text` and `nbest` have `n_best`, whatever is possible."""
     import json
 
     if format_ == "jsonl":
         yield json.dumps(as_json(prediction), ensure_ascii=False)
     elif format_ == "nbest":
-        for alternative in prediction.n_best:
+        for alternative in all_of(prediction, n_best):
             yield f"{number} ||| {alternative.text} ||| F0= {alternative.score:.6f} ||| {alternative.normalized_score:.6f}"
     elif format_ == "fairseq":
         yield f"S-{number}\t{prediction.source}"
@@ -121,8 +155,17 @@ def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Ite
         if prediction.alignment is not None:
             yield f"A-{number}\t{' '.join(hard_links(prediction))}"
     else:
-        for alternative in prediction.n_best:
+        for alternative in all_of(prediction, n_best):
             yield alternative.text
+
+
+def all_of(prediction: Prediction, n_best: int) -> Iterator[Alternative]:
+    """The n-best list with exactly `n_best` entries: those that no output is left for are empty and impossible."""
+    from eyeline.contracts import Alternative
+
+    yield from prediction.n_best
+    for _ in range(n_best - len(prediction.n_best)):
+        yield Alternative("", float("-inf"), float("-inf"), [], [], False)
 
 
 def hard_links(prediction: Prediction) -> Iterator[str]:
@@ -138,5 +181,5 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
     """The contract's object of one prediction."""
     value = asdict(prediction)
     if value["alignment"] is not None:
-        value["alignment"] = [[round(weight, 6) for weight in row] for row in value["alignment"]]
+        value["alignment"] = [[round(weight, 8) for weight in row] for row in value["alignment"]]
     return value

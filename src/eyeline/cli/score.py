@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from eyeline.cli.common import (
+    BatchTokens,
     ColumnsOption,
     Device,
     OnBadLine,
@@ -18,6 +19,7 @@ from eyeline.cli.common import (
     Verbose,
     open_predictor,
     output,
+    reporter,
 )
 
 
@@ -29,6 +31,7 @@ def score(
     ] = None,
     format_: Annotated[str, typer.Option("--format", help="text (one score a line) or jsonl (with token scores).")] = "text",
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="For jsonl's normalized_score.", min=0)] = None,
+    batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
     seed: Seed = None,
@@ -46,9 +49,10 @@ def score(
     from eyeline.cli.common import write_json_lines
     from eyeline.evaluation import read_for, source_lines
 
-    read = read_for(predictor, pairs, columns, on_bad_line)
+    read = read_for(predictor, pairs, columns, on_bad_line, warn=reporter(quiet, verbose).warn)
     lines = source_lines(predictor, read)
-    scores = predictor.score(list(zip(lines, (pair.target for pair in read), strict=True)), length_penalty=length_penalty)
+    given = list(zip(lines, (pair.target for pair in read), strict=True))
+    scores = predictor.score(given, length_penalty=length_penalty, batch_tokens=batch_tokens)
     with output(out) as stream:
         if format_ == "text":
             stream.writelines(f"{one.score:.6f}\n".encode() for one in scores)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eyeline.cli.common import ColumnsOption, Device, OnBadLine, Quiet, Seed, Threads, Verbose, prepare, reporter
+from eyeline.cli.common import ColumnsOption, Device, OnBadLine, Quiet, Seed, Threads, Verbose, prepare, reporter, writable_path
 
 Paths = list[str] | None
 
@@ -47,6 +47,9 @@ def train(
     if out is None:
         raise ConfigError("where shall the run be written?", "--out", "name a directory, such as --out runs/first")
     stored = Path(out) / "config.yaml"
+    for option, paths in (("--train", train_pairs), ("--valid", valid_pairs), ("--test", test_pairs), ("--out", [out])):
+        for path in paths or ():
+            writable_path(option, path)
     base = config if config is not None else str(stored) if resume and stored.exists() else None
     values: dict[str, Any] = read_yaml(base) if base is not None else {}
     given = {
