@@ -13,6 +13,7 @@ from eyeline.config import Config
 from eyeline.contracts import Hypothesis
 from eyeline.data.batches import sequential_batches
 from eyeline.data.corpus import source_batch
+from eyeline.errors import RunError
 from eyeline.ladder import Seq2Seq
 from eyeline.loss import negative_log_likelihood
 from eyeline.metrics import corpus_score
@@ -43,26 +44,25 @@ class Validator:
         self.corpus = self.portion.corpus()
 
     def __call__(self, position: Position) -> float:
-        """Measures, reports, and returns the value of `training.metric`; NaN where the loss is no finite number."""
+        """Measures, reports, and returns the value of `training.metric`; NaN for a model whose numbers are none."""
         metric, step = self.config.training.metric, position.step
         loss = self.loss()
         perplexity = math.exp(loss) if loss < 700 else math.inf
         values: dict[str, object] = {"time_s": round(position.seconds, 3), "loss": loss, "perplexity": perplexity}
         line = f"validation at step {step}: loss {loss:.4f}  perplexity {perplexity:.3f}"
-        score, shown, outputs = loss, range(min(EXAMPLES, len(self.corpus))), list[str]()
-        if not math.isfinite(loss):
-            score = math.nan  # and nothing is searched for: such a model answers nothing
-        elif metric == "loss":
-            outputs = self.outputs(shown)
-        else:
-            outputs = self.outputs(range(len(self.corpus)))
+        shown = range(min(EXAMPLES, len(self.corpus)))
+        outputs = self._outputs(shown if metric == "loss" else range(len(self.corpus))) if math.isfinite(loss) else None
+        score = loss
+        if outputs is None:
+            score = math.nan
+        elif metric != "loss":
             measured = corpus_score(metric, outputs, [self._reference(place) for place in range(len(self.corpus))])
             score = measured.score
             values |= {metric: score, "signature": measured.signature}
             line += f"  {metric} {score:.2f} [{measured.signature}]"
         self.journal.log("valid", step, {**values, "n": len(self.corpus)})
         self.reporter.note(line)
-        examples = [self._example(place, output) for place, output in zip(shown, outputs, strict=False)]
+        examples = [self._example(place, output) for place, output in zip(shown, outputs or (), strict=False)]
         for example in examples:
             self.reporter.note(f"  {example}")
         self.journal.text("examples", step, "\n\n".join(examples))
@@ -80,6 +80,14 @@ class Validator:
                 loss = negative_log_likelihood(head, step, batch.source, batch.outputs, batch.target_mask)
                 nll, tokens = nll + float(loss.nll), tokens + loss.tokens
         return nll / tokens
+
+    def _outputs(self, places: Sequence[int]) -> list[str] | None:
+        """As `outputs`; None where probabilities are no numbers, as weights too large can make them along an output's own path."""
+        try:
+            return self.outputs(places)
+        except RunError as error:
+            self.reporter.warn(str(error))
+            return None
 
     def outputs(self, places: Sequence[int]) -> list[str]:
         """What the model answers to the pairs at `places`, as a user would see it."""
