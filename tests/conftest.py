@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+
+if TYPE_CHECKING:
+    from toy_runs import ToyRuns
 
 # Before torch is first imported, and for every process that a test starts: workers share the cores among themselves.
 for library in ("OMP", "MKL", "OPENBLAS"):
@@ -23,3 +27,11 @@ def _same_draws() -> None:
     """Torch's generator starts alike in every test, whatever ran before it; tests without torch do not import it."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(1)
+
+
+@pytest.fixture(scope="session")
+def toys(tmp_path_factory: pytest.TempPathFactory) -> ToyRuns:
+    """Trained runs, made when first asked for."""
+    from toy_runs import ToyRuns
+
+    return ToyRuns(tmp_path_factory.mktemp("toys"))
