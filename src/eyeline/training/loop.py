@@ -24,12 +24,13 @@ from eyeline.training.schedules import Progress, learning_rate
 from eyeline.training.signals import StopSignals
 from eyeline.training.state import Meter, Order, Position, State, reached
 
-MOST_SKIPPED = 5  # updates in a row that may be left out for a loss or gradient that is not finite
+MOST_SKIPPED = 5  # updates in a row that may be left out for a loss or gradient that is no sound number
+LARGEST_LOSS = 1e6  # nats a token; saturated cells keep a loss finite, at 1e30, long after everything learnt is gone
 LOG_EVERY = 10  # updates between training events in the journal: by steps, so that a run repeated logs the same events
 
 
 class Diverged(UserError):
-    """Losses, gradients or weights stopped being finite numbers; what is on the disk is from before that."""
+    """Losses, gradients or weights stopped being sound numbers; what is on the disk is from before that."""
 
 
 class Trainer:
@@ -121,7 +122,7 @@ class Trainer:
 
         Raises:
             Interrupted: after SIGINT or SIGTERM, with a checkpoint of this very step written.
-            Diverged: when losses or gradients are not finite several times in a row, or weights are not.
+            Diverged: when losses or gradients are no sound numbers several times in a row, or weights are not finite.
             UserError: when the disk or the device's memory is full.
         """
         self._journal, self._validate, self._keep_best = journal, validate, keep_best
@@ -170,8 +171,8 @@ class Trainer:
         nll = sum(self._backward(batch, tokens) for batch in window)
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf))
         self._advance(window)
-        if not (math.isfinite(nll) and math.isfinite(norm)):
-            self._skip(nll, norm)
+        if not (nll / tokens <= LARGEST_LOSS and math.isfinite(norm)):  # a NaN is not less than anything
+            self._skip(nll / tokens, norm)
             return
         self.optimizer.step()
         self.position.skipped_in_a_row = 0
@@ -187,11 +188,11 @@ class Trainer:
         (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
         return float(loss.nll)
 
-    def _skip(self, nll: float, norm: float) -> None:
+    def _skip(self, loss: float, norm: float) -> None:
         """Leaves an update out, loudly, and gives up after a few in a row."""
         self.position.skipped += 1
         self.position.skipped_in_a_row += 1
-        what = f"loss {nll}" if not math.isfinite(nll) else f"gradient norm {norm}"
+        what = f"gradient norm {norm}" if loss <= LARGEST_LOSS else f"loss {loss:.4g}"
         what += f" at step {self.position.step}"
         self.reporter.warn(f"{what}: this update is left out ({self.position.skipped} so far)")
         if self.position.skipped_in_a_row >= MOST_SKIPPED:

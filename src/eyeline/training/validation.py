@@ -82,7 +82,7 @@ class Validator:
         return nll / tokens
 
     def _outputs(self, places: Sequence[int]) -> list[str] | None:
-        """As `outputs`; None where probabilities are no numbers, as weights too large can make them along an output's own path."""
+        """As `outputs`; None where probabilities are no numbers, as too large weights can make them on an output's own path."""
         try:
             return self.outputs(places)
         except RunError as error:
