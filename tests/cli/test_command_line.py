@@ -149,7 +149,7 @@ def test_a_signal_ends_with_130_and_leaves_no_half_output(toys: ToyRuns, tmp_pat
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
         assert waiting.stderr is not None
         assert waiting.stdin is not None
-        waiting.stdin.write(b"\n" * 300_000)  # more than a pipe holds: when they are written, it is reading
+        waiting.stdin.write(b"\n" * 100_000)  # more than a pipe holds: when they are written, it is reading
         waiting.stdin.flush()
         assert list(tmp_path.iterdir())
         waiting.send_signal(signal.SIGINT)

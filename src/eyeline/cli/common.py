@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from eyeline.predictor import Predictor
     from eyeline.training.reporting import Reporter
 
-PLAIN_EVERY = 10.0  # seconds between plain lines of progress
+PLAIN_EVERY, LIVE_EVERY = 10.0, 0.1  # seconds between reports of progress
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Random seed; default: the run's or the config's.", min=0, max=2**63 - 1)
 ]
@@ -119,12 +119,13 @@ def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None =
         for number, item in enumerate(items, 1):
             yield item
             now = time.monotonic()
-            rate_now = number / max(now - began, 1e-9)
-            progress.update(task, completed=number, rate=rate_now)
-            if not live and now - told >= PLAIN_EVERY:
-                told = now
-                left = f"  left {duration((total - number) / rate_now)}" if total else ""
-                report.note(f"{number:,} {unit}  {rate_now:,.1f} {unit}/s{left}")
+            if now - told < (LIVE_EVERY if live else PLAIN_EVERY):
+                continue
+            told, pace = now, number / max(now - began, 1e-9)
+            progress.update(task, completed=number, rate=pace)
+            if not live:
+                left = f"  left {duration((total - number) / pace)}" if total else ""
+                report.note(f"{number:,} {unit}  {pace:,.1f} {unit}/s{left}")
 
 
 def count_lines(path: str | None) -> int | None:
