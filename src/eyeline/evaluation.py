@@ -165,8 +165,11 @@ def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> 
         UserError: the architecture has no attention.
     """
     given = list(zip(source_lines(predictor, pairs), (pair.target for pair in pairs), strict=True))
-    links = []
+    links: list[Links] = []
     for score in predictor.score(given, attention=True):
+        if not score.tokens:  # both sides are blank
+            links.append(frozenset())
+            continue
         if score.alignment is None:
             raise _no_attention(predictor)
         weights, sources, targets = score.alignment, len(score.source_words), len(score.target_words)

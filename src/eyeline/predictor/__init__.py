@@ -256,7 +256,7 @@ class Predictor:
         sources = [self.encode_source(source) for source, _ in given]
         targets = [self.encode_target(target) for _, target in given]
         certain = [self.is_blank(source) and is_blank(target) for source, target in given]
-        answers = [_nothing_said(attention) for _ in given]
+        answers = [_nothing_said() for _ in given]
         asked = [place for place, sure in enumerate(certain) if not sure]
         corpus = Corpus.of((sources[place].ids for place in asked), (targets[place].ids for place in asked))
         lengths = [max(len(sources[place].ids), len(targets[place].ids)) + 1 for place in asked]
@@ -312,6 +312,6 @@ def _empty(source: str, n_best: int) -> Prediction:
     return Prediction(source, "", 0.0, 0.0, [], [], [], None, nothing, False, True)
 
 
-def _nothing_said(attention: bool) -> PairScore:
+def _nothing_said() -> PairScore:
     """The score of the empty output of a blank source."""
-    return PairScore(0.0, 0.0, [], [], [], [] if attention else None, [], [])
+    return PairScore(0.0, 0.0, [], [], [], None, [], [])
