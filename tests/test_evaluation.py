@@ -234,7 +234,7 @@ def test_a_matrix_has_its_tokens_and_says_where_it_comes_from(toys: ToyRuns, tar
     assert matrix.target_tokens == ("c", "b", "a", "</s>")
     assert matrix.weights[0].argmax() == 2
     assert matrix.weights.sum(axis=1) == pytest.approx([1, 1, 1, 1], abs=1e-5)
-    assert matrix.title == "c b a"
+    assert matrix.title == "a b c → c b a"
     assert matrix.note.startswith("luong (luong): " + ("predicted" if target is None else "given"))
 
 

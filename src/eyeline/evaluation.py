@@ -217,20 +217,21 @@ def alignment_matrix(
     """
     if predictor.is_blank(source):
         raise UserError("there is nothing to look at in a source of white space", "--source")
-    name = f"{predictor.run.path.name} ({predictor.config.model.architecture})"
+    name = f"{predictor.run.path.resolve().name} ({predictor.config.model.architecture})"
+    shown = source.replace("\t", " ")
     if target is None:
         prediction = predictor.predict([source], beam_size=beam_size)[0]
         if prediction.alignment is None:
             raise _no_attention(predictor)
         note = f"{name}: predicted, log-probability {prediction.score:.3f}"
         return AlignmentMatrix(
-            prediction.source_tokens, prediction.tokens, prediction.alignment, title=prediction.text, note=note
+            prediction.source_tokens, prediction.tokens, prediction.alignment, f"{shown} → {prediction.text}", note
         )
     score = predictor.score([(source, target)], attention=True)[0]
     if score.alignment is None:
         raise _no_attention(predictor)
     note = f"{name}: given, log-probability {score.score:.3f}"
-    return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, title=target, note=note)
+    return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, f"{shown} → {target}", note)
 
 
 def _no_attention(predictor: Predictor) -> UserError:

@@ -28,7 +28,7 @@ def run(out: str | Path, *, seed: int | None = None, device: str = "cpu", report
     reporter.note("Dates in twelve languages to ISO 8601, by attention (Bahdanau et al. 2015)")
     trained = train(config, out, resume=True, device=device, reporter=reporter)
     predictor = Predictor(trained, trained.load(device), device)
-    pairs = read_for(predictor, config.data.test)
+    pairs = read_for(predictor, config.data.test, alignment=True)
     result = evaluate(predictor, pairs, seed=config.seed)
     links = align_pairs(predictor, pairs, words=False)
     gold = alignment_against_gold(links, pairs, linked_only=True)
