@@ -159,15 +159,18 @@ def test_what_was_left_out_is_told(toys: ToyRuns, tmp_path: Path) -> None:
         read_for(toys.predictor("luong"), [str(file)], on_bad_line="maybe")
 
 
-def test_a_column_of_links_may_be_absent_where_it_is_not_wanted(toys: ToyRuns, write: Write) -> None:
+def test_a_column_of_links_may_be_absent(toys: ToyRuns, write: Write) -> None:
     model = toys.predictor("luong")
     data = model.config.data.model_copy(update={"columns": ["source", "target", "alignment"]})
     run = type(model.run)(model.run.path, model.config.model_copy(update={"data": data}), model.run.source, model.run.target)
     linked = type(model)(run, model.model)
     assert read_for(linked, write([("a", "b")]))[0].alignment is None
     assert read_for(linked, write([("a", "b", "0-0")]), alignment=True)[0].alignment == "0-0"
+    assert read_for(linked, write([("a", "b")]), alignment=True)[0].alignment is None
     with pytest.raises(DataError, match="2 columns where 3 are wanted"):
-        read_for(linked, write([("a", "b")]), alignment=True)
+        read_for(linked, write([("a", "b", "0-0"), ("a", "b")]), alignment=True)
+    with pytest.raises(DataError, match="no such file"):
+        read_for(linked, ["nowhere.tsv"], alignment=True)
 
 
 # ---- alignments ---------------------------------------------------------------------------------------------------------

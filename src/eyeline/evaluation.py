@@ -25,6 +25,7 @@ from eyeline.metrics import (
 from eyeline.metrics.alignment import Links
 from eyeline.predictor import Predictor, SearchOptions
 from eyeline.runs import open_run, weights_metadata
+from eyeline.text.lines import Line, read_lines
 from eyeline.text.normalization import normalize
 from eyeline.text.pairs import ReadReport, read_pairs
 from eyeline.text.records import Pair
@@ -49,7 +50,7 @@ def read_for(
     """The pairs of `paths`, read with the run's own data settings where none are given. Blank sides stay: nothing is dropped.
 
     Args:
-        alignment: whether a column of gold links is wanted; else one that the run was trained with may be absent.
+        alignment: whether gold links are wanted, where the pairs have them; a column of them may always be absent.
         warn: is told what was left out, a line a reason.
 
     Raises:
@@ -59,7 +60,7 @@ def read_for(
     given: dict[str, Any] = {}
     if columns is not None:
         given["columns"] = [name.strip() for name in columns.split(",")]
-    elif not alignment:
+    elif not (alignment and _have_links(paths, predictor.config.data.columns)):
         given["columns"] = ["-" if name == "alignment" else name for name in predictor.config.data.columns]
     if on_bad_line is not None:
         if on_bad_line not in ("error", "skip"):
@@ -74,6 +75,15 @@ def read_for(
         for reason, count, places in found.skipped.rows():
             warn(f"left out, {reason}: {count:,} ({places})")
     return pairs
+
+
+def _have_links(paths: Sequence[str], columns: Sequence[str]) -> bool:
+    """Whether the first line of every TSV reaches as far as the column of gold links."""
+    if "alignment" not in columns:
+        return False
+    tables = [path for path in paths if path.lower().removesuffix(".gz").endswith(".tsv")]
+    first = [next(iter(read_lines(path)), None) for path in tables]
+    return all(isinstance(line, Line) and line.text.count("\t") >= columns.index("alignment") for line in first)
 
 
 def source_lines(predictor: Predictor, pairs: Sequence[Pair]) -> list[str]:

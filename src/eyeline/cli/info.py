@@ -20,13 +20,16 @@ def info(
     verbose: Verbose = False,
 ) -> None:
     """Say what a run is: architecture, sizes, vocabularies, settings, how far it was trained and how well it did."""
+    from eyeline.config_yaml import dump_yaml
     from eyeline.evaluation import describe
 
     facts = describe(run)
     if json_:
         typer.echo(json.dumps(facts, ensure_ascii=False, indent=1))
         return
+    settings = dump_yaml(facts.pop("settings"))
     width = max(len(name) for name in facts)
     for name, value in facts.items():
         shown = value if isinstance(value, str | int | float) else json.dumps(value, ensure_ascii=False)
         typer.echo(f"{name.replace('_', ' '):{width}}  {shown}")
+    typer.echo(f"settings\n  {settings.rstrip().replace(chr(10), chr(10) + '  ')}")
