@@ -128,11 +128,12 @@ class Fixed(nn.Module):
         return losses + 0 * step.features
 
 
-def test_the_numbers_of_the_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Token losses [2.0] and [1.0] × 9 are 1.1 a token, not the 1.5 of averaged averages."""
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_the_numbers_of_the_reports(tmp_path: Path, accumulate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Token losses [2.0] and [1.0] × 9 are 1.1 a token, not the 1.5 of averaged averages; in one update or over two."""
     monkeypatch.setattr(Corpus, "batch", _without_end(Corpus.batch))
     pairs: Pairs = [([4], [4]), ([4], [5] * 9)]
-    _, logged = trained(pairs, [[0], [1]], tmp_path, monkeypatch, Fixed(), accumulate=2)
+    _, logged = trained(pairs, [[0], [1]], tmp_path, monkeypatch, Fixed(), accumulate=accumulate)
     assert logged[-1]["loss"] == pytest.approx(1.1)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_runs import events, settings, train, train_and_stop
+from small_runs import Listener, events, settings, train, train_and_stop
 
 from eyeline.errors import UserError
 from eyeline.training.journal import Journal
@@ -115,10 +115,17 @@ def scalars(run: Path) -> dict[str, list[tuple[int, float]]]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_tensorboard_can_read_what_was_written(tmp_path: Path) -> None:
-    """The same numbers as in the journal, each once, also for a run that was stopped."""
+    """The same numbers as in the journal, each once, also for a run that was killed."""
     pytest.importorskip("tensorboard")
-    config = settings(tmp_path, training={"steps": 30})
-    train_and_stop(config, tmp_path / "run", 25)
+    config = settings(tmp_path, training={"steps": 30, "checkpoint_every": 1000, "validate_every": 30})
+    train_and_stop(config, tmp_path / "run", 8)
+
+    def kill(step: int) -> None:
+        if step == 6:  # after the event of step 10, which no checkpoint knows of
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(config, tmp_path / "run", resume=True, reporter=Listener(kill))
     train(config, tmp_path / "run", resume=True)
     found = scalars(tmp_path / "run")
     wanted = [(event["step"], event["loss"]) for event in events(tmp_path / "run", "train")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_runs import Listener, events, newest, reversal, settings, train
+from small_runs import Listener, events, newest, reversal, settings, train, write_pairs
 
 from eyeline.config import TrainingSettings
 from eyeline.data.batches import epoch_batches
@@ -50,23 +51,33 @@ def test_a_rate_rises_to_its_peak_and_never_again(total: int, warm: int, schedul
         assert seen[top] == pytest.approx(8)
 
 
-def windows(epochs: int, batch_tokens: int, accumulate: int) -> int:
-    """Updates in so many epochs over corpus C: the last window of an epoch may be a short one."""
-    lengths = [len(source.split()) + 1 for source, _ in reversal()]
-    sizes = [len(epoch_batches(lengths, lengths, batch_tokens, 1, epoch)) for epoch in range(epochs)]
-    return sum(-(-size // accumulate) for size in sizes)
+LINES = reversal(60, longest=40)  # long enough for epochs to have unequal numbers of batches
 
 
-@pytest.mark.parametrize(("accumulate", "schedule"), [(1, "constant"), (3, "linear"), (50, "linear")])
+def windows(accumulate: int) -> list[int]:
+    """Updates in each of four epochs: the last window of an epoch may be a short one."""
+    lengths = [len(source.split()) + 1 for source, _ in LINES]
+    return [-(-len(epoch_batches(lengths, lengths, 180, 1, epoch)) // accumulate) for epoch in range(4)]
+
+
+@pytest.mark.parametrize(("accumulate", "schedule"), [(1, "constant"), (1, "linear"), (3, "linear"), (50, "linear")])
 def test_epochs_are_counted_in_windows(tmp_path: Path, accumulate: int, schedule: str) -> None:
     """And the linear schedule knows the sum: the last update has the smallest rate above zero."""
-    training = {"steps": None, "epochs": 4, "accumulate": accumulate, "schedule": schedule, "learning_rate": 0.01}
-    train(settings(tmp_path, training=training), tmp_path / "run")
-    total = windows(4, 36, accumulate)
+    write_pairs(tmp_path / "train.tsv", LINES)
+    write_pairs(tmp_path / "valid.tsv", LINES[:5])
+    values = {"epochs": 4, "accumulate": accumulate, "schedule": schedule, "batch_tokens": 180}
+    train(settings(tmp_path, training={"steps": None, "learning_rate": 0.01, **values}), tmp_path / "run")
+    assert len(set(windows(1))) > 1
+    total = sum(windows(accumulate))
     assert newest(tmp_path / "run").name == f"step-{total}"
     last = events(tmp_path / "run", "train")[-1]
     assert last["epoch"] == 4
     assert last["lr"] == pytest.approx(0.01 / total if schedule == "linear" else 0.01, rel=1e-5)
+
+
+def seconds(run: Path) -> float:
+    """What a run's newest checkpoint says it took."""
+    return float(json.loads((newest(run) / "state.json").read_bytes())["position"]["seconds"])
 
 
 def test_a_duration_ends_the_run_in_time(tmp_path: Path) -> None:
@@ -75,8 +86,7 @@ def test_a_duration_ends_the_run_in_time(tmp_path: Path) -> None:
     said = train(config, tmp_path / "run")
     assert "done after 1 s" in said
     assert time.monotonic() - began < 10
-    time_s = newest(tmp_path / "run") / "state.json"
-    assert '"seconds": 1.' in time_s.read_text()
+    assert 1 <= seconds(tmp_path / "run") < 5
 
 
 def test_a_duration_counts_all_sessions(tmp_path: Path) -> None:
@@ -95,8 +105,7 @@ def test_a_duration_counts_all_sessions(tmp_path: Path) -> None:
     train(config, tmp_path / "run", resume=True)
     assert time.monotonic() - middle < 10
     assert used < 10
-    text = (newest(tmp_path / "run") / "state.json").read_text()
-    assert '"seconds": 1.' in text
+    assert 1 <= seconds(tmp_path / "run") < 5
 
 
 def test_without_a_bound_there_are_twenty_epochs(tmp_path: Path) -> None:
