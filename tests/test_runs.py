@@ -76,6 +76,19 @@ def test_shared_embeddings_are_stored_once_and_stay_shared(tmp_path: Path) -> No
     assert len(named) == 2
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_the_same_weights_are_the_same_bytes(tmp_path: Path, shared: bool) -> None:
+    """The library writes its entries for people in any order; a checksum of a file says whether two runs ended alike."""
+    run = new_run(tmp_path / "run", shared)
+    model = run.build()
+    contents = set()
+    for _ in range(12):
+        save_weights(model, run.weights, {"step": 7, "version": 1, "metric": "loss"})
+        contents.add(run.weights.read_bytes())
+    assert len(contents) == 1
+    assert weights_metadata(run.weights) == {"step": 7, "version": 1, "metric": "loss"}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
 def test_all_files_have_ordinary_permissions(tmp_path: Path) -> None:
     before = os.umask(0o022)
@@ -156,7 +169,7 @@ def test_no_space_for_weights_keeps_the_old_ones(tmp_path: Path, monkeypatch: py
         Path(path).write_bytes(b"half")
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
-    monkeypatch.setattr(runs, "save_model", full)
+    monkeypatch.setattr(runs, "save_file", full)
     with pytest.raises(UserError) as caught:
         save_weights(run.build(), run.weights)
     assert str(caught.value) == f"cannot write: No space left on device ({run.weights})"

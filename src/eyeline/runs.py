@@ -13,7 +13,8 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model, save_model
+from safetensors.torch import load_model, save_file
+from torch import Tensor
 
 from eyeline.config import Config
 from eyeline.errors import RunError
@@ -25,6 +26,7 @@ CONFIG = "config.yaml"
 WEIGHTS = "model.safetensors"
 SOURCE_TOKENIZER = "source.tokenizer.json"
 TARGET_TOKENIZER = "target.tokenizer.json"
+METADATA = "eyeline"  # the entry of a weights file that is ours
 
 
 @dataclass(frozen=True)
@@ -96,9 +98,22 @@ def save_weights(model: torch.nn.Module, path: Path, metadata: dict[str, Any] | 
     Raises:
         UserError: when the disk is full or the place cannot be written; what stood at `path` is then still there.
     """
-    plain = {key: json.dumps(value) for key, value in (metadata or {}).items()}
+    plain = {METADATA: json.dumps(metadata or {}, sort_keys=True)}  # one entry: the library writes several in any order
     with beside(path) as temporary, tensors_written():
-        save_model(model, str(temporary), plain)
+        save_file(own_tensors(model), str(temporary), plain)
+
+
+def own_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
+    """The state of a model with shared weights once, under their first name; `load_weights` gives them to all their places."""
+    tensors: dict[str, Tensor] = {}
+    seen = set()
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.shape, tensor.stride())
+        if place not in seen:
+            tensors[name] = tensor.contiguous()
+        if tensor.numel():  # what is empty lies nowhere
+            seen.add(place)
+    return tensors
 
 
 @contextmanager
@@ -136,13 +151,11 @@ def weights_metadata(path: Path) -> dict[str, Any]:
             stored = file.metadata() or {}
     except (SafetensorError, OSError) as error:
         raise RunError(f"damaged, or not in the safetensors format: {_first_line(error)}", str(path)) from None
-    result = {}
-    for key, value in stored.items():
-        try:
-            result[key] = json.loads(value)
-        except ValueError:
-            continue  # names of shared weights, which the library keeps here
-    return result
+    try:
+        values = json.loads(stored.get(METADATA, "{}"))
+    except ValueError:
+        return {}
+    return values if isinstance(values, dict) else {}
 
 
 def _first_line(error: Exception) -> str:

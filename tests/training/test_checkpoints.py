@@ -236,7 +236,10 @@ def test_a_full_disk_while_saving(stopped: Path, tmp_path: Path, place: str, mon
         raise full
 
     if place in ("model", "optimizer"):
-        monkeypatch.setattr(checkpoints, "save_model" if place == "model" else "save_file", rust)
+        real = checkpoints.save_file
+        monkeypatch.setattr(
+            checkpoints, "save_file", lambda given, path: (rust if Path(path).name.startswith(place) else real)(given, path)
+        )
     elif place == "state":
         monkeypatch.setattr(Path, "write_bytes", no_room)
     else:

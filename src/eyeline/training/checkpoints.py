@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file, save_file, save_model
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from eyeline.errors import RunError
 from eyeline.files import directory_beside
-from eyeline.runs import load_weights, tensors_written
+from eyeline.runs import load_weights, own_tensors, tensors_written
 from eyeline.training.schedules import Progress
 from eyeline.training.state import Position, State
 
@@ -46,7 +46,7 @@ def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, st
     step = state.position.step
     path = directory / f"step-{step}"
     with directory_beside(path) as beside, tensors_written():
-        save_model(model, str(beside / MODEL))
+        save_file(own_tensors(model), str(beside / MODEL))
         save_file(_optimizer_tensors(optimizer) | _random_tensors(_device(model)), str(beside / OPTIMIZER))
         text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
         (beside / STATE).write_bytes(text.encode("utf-8"))
