@@ -211,6 +211,17 @@ def test_cuts_fall_between_words_where_they_can(toys: ToyRuns) -> None:
     assert ["".join(part.tokens) for part in pieces(encoded, 0, 6)] == ["ab ba", "ababab", "ab a b"]
 
 
+def test_pieces_of_a_word_stay_together_where_the_word_fits(toys: ToyRuns) -> None:
+    model = toys.predictor("bpe")
+    encoded = model.encode_source("the small cat eats the apple")
+    longest = max(encoded.words.count(word) for word in set(encoded.words))
+    assert longest > 1
+    for most in (longest, longest + 1, longest + 3):
+        parts = pieces(encoded, 0, most)
+        assert len(parts) > 1
+        assert sum(len(set(part.words)) for part in parts) == 6
+
+
 def test_features_stand_before_every_part(toys: ToyRuns) -> None:
     model = toys.predictor("features")
     encoded = model.encode_source("walk talk\tV;PST")

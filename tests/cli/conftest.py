@@ -14,6 +14,8 @@ from cli_process import Command, Done, python
 
 from eyeline.cli import main
 
+KEPT = ("PATH", "PYTHONPATH", "OMP_NUM_THREADS")
+
 
 @pytest.fixture
 def eyeline(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Command:
@@ -32,10 +34,10 @@ def eyeline(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="session")
 def process() -> Command:
-    """`process("predict", run, stdin=b"…", env={…})` as a user runs it; `env` replaces all of the environment but PATH."""
+    """`process("predict", run, stdin=b"…", env={…})` as a user runs it; `env` replaces all of the environment but KEPT."""
 
     def run(*arguments: str | Path, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Done:
-        given = None if env is None else {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", **env}
+        given = None if env is None else {**{name: os.environ[name] for name in KEPT if name in os.environ}, **env}
         done = subprocess.run(python(*arguments), input=stdin, capture_output=True, env=given, timeout=120)
         return Done(done.returncode, done.stdout, done.stderr.decode("utf-8"))
 

@@ -160,7 +160,7 @@ def test_a_signal_ends_with_130_and_leaves_no_half_output(toys: ToyRuns, tmp_pat
 
 def test_a_closed_pipe_is_quiet(toys: ToyRuns) -> None:
     predict = python("predict", toys.path("luong"), "--beam-size", "1")
-    for command, lines, first in ((python("--help"), b"", None), (predict, b"a\n" * 30_000, b"a\n")):
+    for command, lines, first in ((python("--help"), b"", None), (python("init"), b"", None), (predict, b"a\n" * 30_000, b"a\n")):
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         with subprocess.Popen(command, **pipes) as writer:
             assert writer.stdout is not None
