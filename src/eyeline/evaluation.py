@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eyeline.config import Normalization
 from eyeline.contracts import UNKNOWN, Prediction
 from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.figures import AlignmentMatrix
@@ -26,7 +25,7 @@ from eyeline.metrics.alignment import Links
 from eyeline.predictor import Predictor, SearchOptions
 from eyeline.runs import open_run, weights_metadata
 from eyeline.text.lines import Line, read_lines
-from eyeline.text.normalization import normalize
+from eyeline.text.normalization import normalize, restore
 from eyeline.text.pairs import ReadReport, read_pairs
 from eyeline.text.records import Pair
 from eyeline.text.words import word_spans
@@ -102,7 +101,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`.
 
-    References keep their case; they are composed (NFC), as outputs are, unless the run's target is left as it came.
+    References get the Unicode form of the outputs, and their case where the run is trained on lower case.
     """
     options = replace(options or SearchOptions(), attention=False)
     sources = source_lines(predictor, pairs)
@@ -111,8 +110,9 @@ def evaluate(
     predictions = list(watch(coming) if watch else coming)
     seconds = time.perf_counter() - began
     outputs = [prediction.text for prediction in predictions]
-    form: Normalization = "none" if predictor.config.data.form("target") == "none" else "nfc"
-    references = [normalize(pair.target, form) for pair in pairs]
+    data = predictor.config.data
+    form = data.form("target")
+    references = [restore(normalize(pair.target, form, data.lowercase), form) for pair in pairs]
     encoded = [predictor.encode_source(source) for source in sources]
     targets = [predictor.encode_target(pair.target) for pair in pairs]
     unknown = {

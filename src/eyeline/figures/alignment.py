@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eyeline.errors import ConfigError, UserError
-from eyeline.figures.files import write_whole
 from eyeline.figures.heat_map import draw_heat_map
+from eyeline.files import beside
 
 if TYPE_CHECKING:  # the contracts import torch, and a picture needs none
     from eyeline.contracts import Prediction
@@ -99,5 +99,6 @@ class AlignmentMatrix:
             content = draw_heat_map(
                 self.target_tokens, self.source_tokens, self.weights, title=self.title, note=self.note, kind=suffix[1:]
             )
-        write_whole(path, content)
+        with beside(path) as temporary:
+            temporary.write_bytes(content)
         return path

@@ -28,7 +28,7 @@ DEFAULT_EPOCHS = 20  # where nothing bounds a run
 
 def train(
     config: Config,
-    out: str | Path,
+    out: str | Path | None = None,
     *,
     resume: bool = False,
     more_steps: int | None = None,
@@ -38,6 +38,7 @@ def train(
     """Trains what `config` describes and writes the run directory `out`.
 
     Args:
+        out: default: `runs/ARCHITECTURE`.
         resume: go on from the newest checkpoint of `out`, to the bound that `config` sets; start when there is none.
         more_steps: with `resume`, the bound is the steps made so far and so many more; early stopping counts anew.
 
@@ -49,7 +50,7 @@ def train(
         Interrupted: a signal ended it; the state is saved.
     """
     reporter = reporter or Reporter()
-    out = Path(out)
+    out = Path("runs", config.model.architecture) if out is None else Path(out)
     stored = _stored(out, resume)
     if more_steps is not None:
         config = _with_more_steps(config, out, stored, more_steps)
