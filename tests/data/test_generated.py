@@ -96,7 +96,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").mkdir()
-    with pytest.raises(UserError, match=r"cannot write: .*pairs\.tsv"):
+    with pytest.raises(UserError, match=r"a directory is in the place of the file .*pairs\.tsv"):
         write_tsv(reversal(1, 1), tmp_path / "pairs.tsv")
 
 
