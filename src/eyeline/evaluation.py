@@ -11,7 +11,7 @@ from typing import Any
 
 from eyeline.contracts import UNKNOWN, Prediction
 from eyeline.errors import ConfigError, DataError, UserError
-from eyeline.figures import AlignmentMatrix
+from eyeline.figures import AlignmentMatrix, heading
 from eyeline.metrics import (
     METRICS,
     AlignmentScores,
@@ -235,13 +235,13 @@ def alignment_matrix(
             raise _no_attention(predictor)
         note = f"{name}: predicted, log-probability {prediction.score:.3f}"
         return AlignmentMatrix(
-            prediction.source_tokens, prediction.tokens, prediction.alignment, f"{shown} → {prediction.text}", note
+            prediction.source_tokens, prediction.tokens, prediction.alignment, heading(shown, prediction.text), note
         )
     score = predictor.score([(source, target)], attention=True)[0]
     if score.alignment is None:
         raise _no_attention(predictor)
     note = f"{name}: given, log-probability {score.score:.3f}"
-    return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, f"{shown} → {target}", note)
+    return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, heading(shown, target), note)
 
 
 def _no_attention(predictor: Predictor) -> UserError:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eyeline.figures import AlignmentMatrix, fonts
 from eyeline.figures.heat_map import COLOURS
-from eyeline.figures.labels import one_line, script, shortened, spelt, visible
+from eyeline.figures.labels import heading, one_line, script, shortened, spelt, visible
 
 HARD = ["你", "好", " ", "한", "ع", "😀", "$x$", "$$", "a_b", "\\frac", "<s>", "&", '"', "^", "{", "%", "#", "\x07", "]]>", "--"]
 PRIVATE = "\U0010fffd"  # a private character that no font should have
@@ -294,3 +294,10 @@ def test_pyplot_is_never_imported(tmp_path):
     )
     run = [sys.executable, "-c", code, str(tmp_path / "m.png")]
     assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_heading_keeps_each_side_in_its_own_direction():
+    assert heading("a b", "b a") == "a b → b a"
+    mark = "\u200e"
+    assert heading("١٨ يونيو ٢٠٥٠", "2050-06-18") == f"{mark}١٨ يونيو ٢٠٥٠{mark} → {mark}2050-06-18{mark}"
+    assert heading("2050-06-18", "שלום").startswith(mark)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from eyeline.errors import ConfigError, UserError
 from eyeline.figures.heat_map import draw_heat_map
+from eyeline.figures.labels import heading
 from eyeline.files import beside
 
 if TYPE_CHECKING:  # the contracts import torch, and a picture needs none
@@ -67,7 +68,7 @@ class AlignmentMatrix:
         """The matrix of a prediction that was made with its alignment. Raises UserError when it has none."""
         if prediction.alignment is None:
             raise UserError("this prediction has no alignment", hint="ask for attention, from a model that has one")
-        title = f"{prediction.source} → {prediction.text}"
+        title = heading(prediction.source, prediction.text)
         return cls(prediction.source_tokens, prediction.tokens, prediction.alignment, title, note)
 
     def to_dict(self) -> dict[str, Any]:

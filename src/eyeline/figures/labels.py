@@ -114,3 +114,15 @@ def script(character: str) -> str:
     if unicodedata.category(character)[0] not in "LM" or words[0] in ("MODIFIER", "COMBINING", "VARIATION"):
         return "symbols"
     return words[0] if words[0] == "CJK" else words[0].capitalize()
+
+
+def heading(source: str, target: str) -> str:
+    """`source → target` with each side read in its own direction.
+
+    Beside Arabic or Hebrew the arrow and a date such as 2050-06-18 would be drawn from right to left, so a left-to-right mark is
+    put around each side; text without such letters stays as it is.
+    """
+    if not any(unicodedata.bidirectional(letter) in ("R", "AL", "AN") for letter in source + target):
+        return f"{source} → {target}"
+    mark = "\u200e"
+    return f"{mark}{source}{mark} → {mark}{target}{mark}"
