@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from eyeline.contracts import BEGIN, END, PAD, Source, Step
 
@@ -16,26 +17,30 @@ FIRST = 4  # the first id that is not reserved
 K = 3  # hypotheses a source
 LENGTHS = (3, 1, 6, 2)  # in no order; END counted
 T = 5  # target positions
+IMPOSSIBLE = -1e4  # stands for log 0, so that differences are numbers
 
 
 @dataclass(frozen=True)
 class Dims:
-    """What the checks must know of a model."""
+    """What the checks must know of a model; see `rungs.Family`."""
 
     source: int  # entries of the source vocabulary
-    target: int  # entries of the target vocabulary
-    reference: Callable[
-        [Mapping[str, Any], list[int], list[int]], tuple[Any, Any]
-    ]  # (weights, source, inputs) -> answer, float64
+    inputs: int  # decoder inputs are drawn below this
+    reference: Callable[[Mapping[str, Any], Source, list[int]], tuple[Any, Any]]  # (weights, source, inputs) -> answer, float64
     another: Callable[[], Any]  # the same architecture, built anew with other weights
-    no_gradient: Mapping[str, str] = field(default_factory=dict)  # parameter that may have none -> why
+    dress: Callable[[Source, int], Source]  # (ids and lengths, seed) -> what the model reads
+    width: Callable[[Source], int]  # X of a batch of sources
+    rows_sum_to_one: bool = True
+    no_gradient: Mapping[str, str] = field(default_factory=dict)
+    constant: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Answer:
     """What a model says of each position of a target."""
 
-    log_probs: Tensor  # [R, T, V]
+    log_probs: Tensor  # [R, T, X]; IMPOSSIBLE where the model says -inf
     attention: Mapping[str, Tensor]  # [R, T, S]
 
     def rows(self, index: Any) -> Answer:
@@ -49,20 +54,85 @@ def some_source(dims: Dims, lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -
         ids[row, max(0, length - 1) :] = PAD
         if length:
             ids[row, length - 1] = END
-    return Source(ids, torch.tensor(lengths))
+    return dims.dress(Source(ids, torch.tensor(lengths)), seed)
+
+
+def some_symbols(source: Source, seed: int) -> Source:
+    """Sources that are nothing but symbols."""
+    return source
+
+
+def wider(source: Source, columns: int) -> Source:
+    """The same sources with more padding: PAD, and NaN where the elements are real numbers."""
+    ids, copies, values = source.ids, source.copy_ids, source.values
+    return replace(
+        source,
+        ids=pad(ids, (0, columns), value=PAD),
+        copy_ids=None if copies is None else pad(copies, (0, columns), value=PAD),
+        values=None if values is None else pad(values, (0, 0, 0, columns), value=torch.nan),
+    )
+
+
+def alone(source: Source, row: int) -> Source:
+    """One source without its neighbours and without padding."""
+    length = int(source.lengths[row])
+    return cut(source.select(torch.tensor([row])), length)
+
+
+def cut(source: Source, width: int) -> Source:
+    copies, values = source.copy_ids, source.values
+    return replace(
+        source,
+        ids=source.ids[:, :width],
+        copy_ids=None if copies is None else copies[:, :width],
+        values=None if values is None else values[:, :width],
+    )
+
+
+def dirty(source: Source, dims: Dims, seed: int = 5) -> Source:
+    """Garbage in the padding: valid ids, another one each time, and large numbers among real-valued elements."""
+    chance = torch.Generator().manual_seed(seed)
+    garbage = torch.randint(1, dims.source, source.ids.shape, generator=chance)
+    copies, values = source.copy_ids, source.values
+    if copies is not None:
+        copies = torch.where(source.mask, torch.randint(1, dims.width(source), copies.shape, generator=chance), copies)
+    if values is not None:
+        values = torch.where(source.mask[..., None], 100 * torch.randn(values.shape, generator=chance), values)
+    return replace(source, ids=torch.where(source.mask, garbage, source.ids), copy_ids=copies, values=values)
+
+
+def changed(source: Source, column: int, dims: Dims) -> Source:
+    """Another symbol, or another element, at one column of every row."""
+    if source.values is not None:
+        values = source.values.clone()
+        values[:, column] += 0.5
+        return replace(source, values=values)
+    ids = source.ids.clone()
+    ids[:, column] = FIRST + (ids[:, column] - FIRST + 1) % (dims.source - FIRST)
+    return replace(source, ids=ids)
 
 
 def some_inputs(dims: Dims, rows: int, length: int = T, seed: int = 1) -> Tensor:
     """[rows, length] decoder inputs, BEGIN first."""
-    tokens = torch.randint(FIRST, dims.target, (rows, length), generator=torch.Generator().manual_seed(seed))
+    tokens = torch.randint(FIRST, dims.inputs, (rows, length), generator=torch.Generator().manual_seed(seed))
     tokens[:, 0] = BEGIN
     return tokens
+
+
+def others(inputs: Tensor, dims: Dims) -> Tensor:
+    """Another input at every place."""
+    return FIRST + (inputs - FIRST + 1) % (dims.inputs - FIRST)
+
+
+def said(log_probs: Tensor) -> Tensor:
+    """Log-probabilities with a finite number where the model says that something cannot be."""
+    return log_probs.masked_fill(log_probs.isneginf(), IMPOSSIBLE)
 
 
 def teacher(model: Any, source: Source, inputs: Tensor) -> Answer:
     """Teacher forcing."""
     step = model.decoder(inputs, model.encode(source))
-    return Answer(model.head(step, source), step.attention)
+    return Answer(said(model.head(step, source)), step.attention)
 
 
 def stepping(model: Any, source: Source, inputs: Tensor) -> Answer:
@@ -82,7 +152,7 @@ def advance(model: Any, source: Source, memory: Any, state: Any, inputs: Tensor)
     for position in range(inputs.shape[1]):
         step, state = model.decoder.step(inputs[:, position], state, memory)
         steps.append(step)
-    log_probs = torch.stack([model.head(step, source) for step in steps], 1)
+    log_probs = torch.stack([said(model.head(step, source)) for step in steps], 1)
     names = steps[0].attention
     return Answer(log_probs, {name: torch.stack([step.attention[name] for step in steps], 1) for name in names}), state
 
@@ -98,8 +168,9 @@ def same(a: Tensor, b: Tensor, what: str) -> None:
 
 
 def same_answer(a: Answer, b: Answer, what: str) -> None:
-    """Equal log-probabilities and attention; where one source is wider, the columns more are exactly zero."""
-    same(a.log_probs, b.log_probs, what)
+    """Equal log-probabilities and attention; where one source is wider, what it has more is impossible, and not looked at."""
+    most = max(a.log_probs.shape[-1], b.log_probs.shape[-1])
+    same(*(pad(each.log_probs, (0, most - each.log_probs.shape[-1]), value=IMPOSSIBLE) for each in (a, b)), what)
     assert a.attention.keys() == b.attention.keys()
     for name in a.attention:
         width = min(a.attention[name].shape[-1], b.attention[name].shape[-1])

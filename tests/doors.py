@@ -47,7 +47,11 @@ DOORS: Mapping[str, set[str]] = {
     "__main__": {"cli"},
     "": _EVERYTHING_INNER,  # the package itself: lends public names, when they are asked for
 }
-SAME_ROOM = {"config_yaml": "config"}  # a room may have more than one file without being a folder
+SAME_ROOM = {
+    "config_yaml": "config",
+    "config_base": "config",
+    "config_models": "config",
+}  # a room may have more than one file without being a folder
 TYPES_ONLY = {("text", "config"): {"Normalization", "TokenizerKind"}}  # through some doors only names of types pass
 
 # Slow to import: never before a command has work for them.

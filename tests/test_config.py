@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from eyeline.config import BahdanauSettings, Config, LuongSettings, TrainingSettings
+from eyeline.config import Config, TrainingSettings
+from eyeline.config_models import BahdanauSettings, LuongSettings
 from eyeline.config_yaml import override, parse_yaml, read_yaml
 from eyeline.errors import ConfigError
 

@@ -5,22 +5,14 @@ An unknown key is an error that names the nearest valid one. A field's docstring
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    ValidationError,
-    model_validator,
-)
+from pydantic import Field, ValidationError, model_validator
 
+from eyeline.config_base import Duration, Fraction, Real, Settings, Whole
+from eyeline.config_models import BahdanauSettings, ModelSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
 
@@ -28,48 +20,6 @@ Normalization = Literal["nfc", "nfd", "jamo", "none"]
 TokenizerKind = Literal["character", "word", "whitespace-symbols", "bpe", "unigram"]
 Metric = Literal["loss", "exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter"]
 LOWER_IS_BETTER = frozenset({"loss", "symbol_error_rate", "wer", "cer", "ter"})
-
-_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _seconds(value: Any) -> Any:
-    """`90`, `"45m"`, `"1h30m"` to seconds."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    text = value.replace(" ", "") if isinstance(value, str) else ""
-    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text)
-    if "".join(number + unit for number, unit in parts) != text or not parts or any(not unit for _, unit in parts[1:]):
-        raise ValueError("a duration is written as 90s, 45m, 1h30m or a number of seconds")
-    return sum(float(number) * _UNITS[unit or "s"] for number, unit in parts)
-
-
-def _written_duration(seconds: float) -> str:
-    """`45m` for 2700.0: the largest unit that leaves a whole number, else seconds with every digit that they have."""
-    whole = [unit for unit in "hms" if seconds % _UNITS[unit] == 0]
-    return f"{seconds / _UNITS[whole[0]]:.0f}{whole[0]}" if whole else f"{Decimal(repr(seconds)):f}s"
-
-
-Duration = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=1e9), PlainSerializer(_written_duration, return_type=str)]
-
-
-def _no_truth(value: Any) -> Any:
-    """Python takes true for 1; a settings file does not."""
-    if isinstance(value, bool):
-        raise ValueError("a number is wanted, not true or false")
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(_no_truth)]
-Real = Annotated[float, BeforeValidator(_no_truth)]
-Fraction = Annotated[Real, Field(ge=0, lt=1)]
-
-
-class Settings(BaseModel):
-    """The base of every settings class: no unknown keys, checked on assignment, never changed in place."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, use_attribute_docstrings=True, populate_by_name=True, allow_inf_nan=False
-    )
 
 
 class DataSettings(Settings):
@@ -152,63 +102,6 @@ class TokenizerSettings(Settings):
         return own.kind or self.kind, own.size or self.size, own.file
 
 
-class _Recurrent(Settings):
-    """What every recurrent rung has."""
-
-    architecture: str
-    cell: Literal["rnn", "lstm", "gru"] = "lstm"
-    """recurrent cell"""
-    embedding_size: Whole = Field(128, ge=1)
-    """width of the embeddings of either side"""
-    encoder_size: Whole = Field(256, ge=1)
-    """width of the encoder, per direction"""
-    decoder_size: Whole = Field(256, ge=1)
-    """width of the decoder"""
-    encoder_layers: Whole = Field(1, ge=1)
-    """recurrent layers of the encoder"""
-    decoder_layers: Whole = Field(1, ge=1)
-    """recurrent layers of the decoder"""
-    dropout: Real = Field(0.2, ge=0, lt=1)
-    """on embeddings, between layers, and on what the output layer reads"""
-
-
-class Seq2SeqSettings(_Recurrent):
-    architecture: Literal["seq2seq"] = "seq2seq"
-    """recurrent encoder and decoder with a fixed vector between them (Sutskever 2014, Cho 2014)"""
-    bidirectional: bool = False
-    """encode in both directions"""
-    context: Literal["once", "every-step"] = "once"
-    """the source vector starts the decoder (once: Sutskever 2014) or also enters every step (every-step: Cho 2014)"""
-    reverse_source: bool = False
-    """read the source backwards (Sutskever 2014)"""
-
-
-class BahdanauSettings(_Recurrent):
-    architecture: Literal["bahdanau"] = "bahdanau"
-    """additive attention on the previous state (Bahdanau 2015)"""
-    bidirectional: bool = True
-    """encode in both directions"""
-    attention_size: Whole = Field(256, ge=1)
-    """width of the additive score"""
-
-
-class LuongSettings(_Recurrent):
-    architecture: Literal["luong"] = "luong"
-    """multiplicative attention on the new state (Luong 2015)"""
-    bidirectional: bool = True
-    """encode in both directions"""
-    score: Literal["dot", "general", "concat"] = "general"
-    """how the query meets the keys"""
-    input_feeding: bool = True
-    """feed the attentional vector to the next step; without it all target positions are trained at once"""
-
-
-ModelSettings = Annotated[Seq2SeqSettings | BahdanauSettings | LuongSettings, Field(discriminator="architecture")]
-MODEL_SETTINGS: dict[str, type[_Recurrent]] = {
-    kind.model_fields["architecture"].default: kind for kind in get_args(get_args(ModelSettings)[0])
-}
-
-
 class TrainingSettings(Settings):
     steps: Whole | None = Field(None, ge=1)
     """total number of updates; or epochs, or for"""
@@ -240,6 +133,10 @@ class TrainingSettings(Settings):
     """plateau: the floor"""
     label_smoothing: Real = Field(0.0, ge=0, lt=1)
     """mass spread evenly over the vocabulary; real tokens only"""
+    coverage_loss: Real = Field(0.0, ge=0)
+    """weight of See et al.'s coverage loss, which keeps attention from looking again where it has looked"""
+    guided_alignment: Real = Field(0.0, ge=0)
+    """weight of the loss that draws attention to the gold links of the pairs (Chen et al. 2016)"""
     clip_norm: Real = Field(1.0, ge=0)
     """largest gradient norm; 0 leaves gradients alone"""
     validate_every: Whole = Field(500, ge=1)
@@ -248,6 +145,10 @@ class TrainingSettings(Settings):
     """steps between checkpoints"""
     keep_checkpoints: Whole = Field(2, ge=1)
     """the newest that are kept, by number"""
+    source_vectors: str | None = None
+    """word vectors that the source embedding starts from: a file of word2vec, GloVe or fastText"""
+    target_vectors: str | None = None
+    """the same for the target embedding"""
     metric: Metric = "loss"
     """what decides which weights are the best, and early stopping"""
     patience: Whole = Field(0, ge=0)
@@ -274,6 +175,8 @@ class SearchSettings(Settings):
     """hypotheses kept; 1 is greedy"""
     length_penalty: Real = Field(1.0, ge=0)
     """hypotheses are ranked by score / length^penalty, END counted"""
+    coverage_penalty: Real = Field(0.0, ge=0)
+    """β of Wu et al. 2016: finished hypotheses lose β Σ log min(attention that each source symbol had, 1)"""
     min_length: Whole = Field(0, ge=0)
     """tokens before END may come"""
     max_length: Whole | None = Field(None, ge=1)

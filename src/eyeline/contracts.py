@@ -8,7 +8,7 @@ D width, H heads, L layers, V vocabulary, X extended vocabulary. A mask is True 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
@@ -21,10 +21,17 @@ RESERVED = ("<pad>", "<unk>", "<s>", "</s>")  # how they are written for people
 
 @dataclass(frozen=True)
 class Source:
-    """A batch of source sequences. Each ends with END; what lies beyond `lengths` is never looked at."""
+    """A batch of source sequences. Each ends with END; what lies beyond `lengths` is never looked at.
+
+    Extended ids are those of the target vocabulary and, from V upwards, one for each symbol of this source that it does not hold:
+    the same symbol of one source has the same one, another source may use it for another symbol.
+    """
 
     ids: Tensor  # [B, S] long
     lengths: Tensor  # [B] long, on the CPU or the device of `ids`; END counted
+    copy_ids: Tensor | None = None  # [B, S] long: the extended id of each symbol, for rungs that copy
+    extra: int = 0  # X - V: the most symbols that a source of the batch adds to the target vocabulary
+    values: Tensor | None = None  # [B, S, F] float: the elements of real-valued sources, of no meaning at END
 
     @property
     def mask(self) -> Tensor:
@@ -35,7 +42,25 @@ class Source:
         return select(self, rows)
 
     def to(self, device: torch.device | str) -> Source:
-        return Source(self.ids.to(device), self.lengths.to(device))
+        copies = None if self.copy_ids is None else self.copy_ids.to(device)
+        values = None if self.values is None else self.values.to(device)
+        return Source(self.ids.to(device), self.lengths.to(device), copies, self.extra, values)
+
+
+class Deferred(Mapping[str, Tensor]):
+    """Named tensors of which each is computed when it is asked for: what nobody looks at costs nothing."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Tensor]]) -> None:
+        self._makers = makers
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
 
 
 @dataclass(frozen=True)
@@ -46,10 +71,12 @@ class Step:
     attention: Mapping[str, Tensor] = field(
         default_factory=dict
     )  # name of the place -> [..., S] weights; "source" where there is one
+    gate: Tensor | None = None  # [...] the logit of generating rather than copying, where the head does both
 
     def at(self, index: Any) -> Step:
-        """The same step with every field indexed by `index` along its leading dimensions."""
-        return Step(self.features[index], {name: weights[index] for name, weights in self.attention.items()})
+        """The same step with every field indexed by `index` along its leading dimensions; attention when it is asked for."""
+        attention = Deferred({name: lambda name=name: self.attention[name][index] for name in self.attention})  # type: ignore[misc]
+        return Step(self.features[index], attention, None if self.gate is None else self.gate[index])
 
 
 class State(Protocol):
@@ -100,7 +127,8 @@ class Head(Protocol):
     """From features to log-probabilities, and from output ids back to what the decoder is fed."""
 
     def __call__(self, step: Step, source: Source) -> Tensor:
-        """[..., V] natural-log probabilities. Leading dimensions are those of `step`: R rows (K a source) or B × T."""
+        """[..., X] natural-log probabilities of extended ids, -inf for what cannot be. X is V where nothing is copied, and
+        4 + S where source positions are pointed at. Leading dimensions are those of `step`: R rows (K a source) or B × T."""
         ...
 
 
@@ -163,11 +191,11 @@ T = TypeVar("T")
 
 
 def select(value: T, rows: Tensor) -> T:
-    """A copy of a dataclass of batch-first tensors (None and nested ones allowed) with `rows` taken from each."""
+    """A copy of a dataclass of batch-first tensors (None, whole numbers and nested ones allowed) with `rows` taken from each."""
 
     def take(item: Any) -> Any:
         if isinstance(item, Tensor):
             return item.index_select(0, rows.to(item.device))
-        return item if item is None else item.select(rows)
+        return item if item is None or isinstance(item, int) else item.select(rows)
 
     return type(value)(*(take(getattr(value, f.name)) for f in fields(value)))  # type: ignore[arg-type]

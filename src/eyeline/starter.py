@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eyeline.config import MODEL_SETTINGS, Config
+from eyeline.config import Config
+from eyeline.config_models import MODEL_SETTINGS
 from eyeline.data.generated import sample
 from eyeline.errors import ConfigError, nearest
 

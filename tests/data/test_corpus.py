@@ -63,7 +63,7 @@ def test_a_batch_does_not_share_memory_with_the_corpus_or_the_indices() -> None:
 
 def test_ids_take_four_bytes() -> None:
     corpus = Corpus.of([[4] * 99] * 100, [[5] * 9] * 100)
-    assert corpus.sources.flat.nbytes + corpus.targets.flat.nbytes == 4 * 100 * (100 + 10)
+    assert corpus.sources.ids.flat.nbytes + corpus.targets.flat.nbytes == 4 * 100 * (100 + 10)
 
 
 def test_moving_a_batch_keeps_its_rows_and_count() -> None:

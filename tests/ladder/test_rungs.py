@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from answers import some_inputs, some_source, stepping, teacher
-from eyeline.config import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.config_models import BahdanauSettings, LuongSettings, Seq2SeqSettings
 from eyeline.contracts import Decoder
 from eyeline.errors import ConfigError
 from eyeline.ladder import LADDER, build

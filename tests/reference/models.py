@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from eyeline.config import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.config_models import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.contracts import Source
 
 from . import attention
 from .cells import CELLS, Array, Weights, attentional, log_softmax, maxout
@@ -18,12 +19,12 @@ Settings = Seq2SeqSettings | BahdanauSettings | LuongSettings
 
 
 def log_probabilities(
-    settings: Settings, weights: Mapping[str, Array], source: Sequence[int], inputs: Sequence[int]
+    settings: Settings, weights: Mapping[str, Array], source: Source, inputs: Sequence[int]
 ) -> tuple[Array, Array | None]:
     """log p(· | inputs[:t+1], source) for each t, [T, V], and the attention [T, S] where the rung has one."""
     reverse = isinstance(settings, Seq2SeqSettings) and settings.reverse_source
     reader = "encoder.encoder" if reverse else "encoder"
-    ids = list(source)[::-1] if reverse else list(source)
+    ids = source.ids[0].tolist()[::-1] if reverse else source.ids[0].tolist()
     states, finals = encode(settings, weights, reader, ids)
     state = bridge(settings, weights, finals)
     embedded = [weights["decoder.embedding.table.weight"][token] for token in inputs]

@@ -26,7 +26,7 @@ Pairs = Sequence[tuple[list[int], list[int]]]
 
 def tiny_model(seed: int = 0) -> Seq2Seq:
     torch.manual_seed(seed)
-    from eyeline.config import LuongSettings
+    from eyeline.config_models import LuongSettings
 
     sizes = {"embedding_size": 5, "encoder_size": 4, "decoder_size": 6, "dropout": 0.0}
     return build(LuongSettings.model_validate({**sizes}), 9, 9).double()

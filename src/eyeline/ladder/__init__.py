@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eyeline.config import ModelSettings
+from eyeline.config_models import ModelSettings
 from eyeline.ladder.bahdanau import bahdanau
 from eyeline.ladder.luong import luong
 from eyeline.ladder.model import Seq2Seq

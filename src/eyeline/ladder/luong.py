@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eyeline.config import LuongSettings
+from eyeline.config_models import LuongSettings
 from eyeline.ladder import recurrent
 from eyeline.ladder.model import Seq2Seq
 from eyeline.nn import (

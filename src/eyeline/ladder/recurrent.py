@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-from eyeline.config import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.config_models import RecurrentSettings
 from eyeline.nn import CopyBridge, DenseBridge, Embedding, RecurrentEncoder, Stack
 
-RecurrentSettings = Seq2SeqSettings | BahdanauSettings | LuongSettings
 CELLS: dict[str, type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eyeline.config import Seq2SeqSettings
+from eyeline.config_models import Seq2SeqSettings
 from eyeline.ladder import recurrent
 from eyeline.ladder.model import Seq2Seq
 from eyeline.nn import ContextEveryStep, Generate, Maxout, Reversed, StateOnly

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +62,10 @@ class Keys:
 
 
 class Attention(nn.Module):
-    """A score function made into attention."""
+    """A score function made into attention.
+
+    Decoders call `attend`, which hands on whatever must be remembered from look to look: nothing here, where each look is apart.
+    """
 
     def __init__(self, score: Score) -> None:
         super().__init__()
@@ -71,6 +75,14 @@ class Attention(nn.Module):
         """Projects the keys of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""
         values = states.masked_fill(mask[..., None], 0.0)
         return Keys(self.score.project(values), values, mask)
+
+    def start(self, keys: Keys) -> Any:
+        """What is remembered before the first look, one row a source: a value with `select`, or None."""
+        return None
+
+    def attend(self, query: Tensor, keys: Keys, looked: Any) -> tuple[Tensor, Tensor, Any]:
+        """context [R, T, Dk], weights [R, T, S] and what is remembered after these T looks, one after the other."""
+        return *self.look(query, keys), None
 
     def look(self, query: Tensor, keys: Keys) -> tuple[Tensor, Tensor]:
         """context [R, T, Dk] and weights [R, T, S] of `query` [R, T, Dq]; rows of one source share its keys."""

@@ -24,9 +24,10 @@ from eyeline.nn.recurrent import Encoding, Stack
 
 @dataclass(frozen=True)
 class Hidden:
-    """The state of a decoder that hands on its recurrent state alone."""
+    """The state of a decoder that hands on its recurrent state, and what its attention remembers."""
 
     hidden: Tensor  # [R, L, P, D]
+    looked: Any = None  # see `Attention.start`
 
     def select(self, rows: Tensor) -> Hidden:
         return select(self, rows)
@@ -38,6 +39,7 @@ class Fed:
 
     hidden: Tensor  # [R, L, P, D]
     feed: Tensor  # [R, F]
+    looked: Any = None
 
     def select(self, rows: Tensor) -> Fed:
         return select(self, rows)
@@ -74,21 +76,21 @@ M = TypeVar("M", VectorMemory, AttentionMemory)
 
 
 class Parallel(nn.Module, ABC, Generic[M]):
-    """A decoder whose positions depend on each other through the recurrent state alone."""
+    """A decoder whose cells wait for nothing but the recurrent state: they run over all positions of a target at once."""
 
     @abstractmethod
-    def advance(self, tokens: Tensor, hidden: Tensor, memory: M) -> tuple[Step, Tensor]:
-        """The steps after each of `tokens` [R, T], and the recurrent state after the last."""
+    def advance(self, tokens: Tensor, state: Hidden, memory: M) -> tuple[Step, Hidden]:
+        """The steps after each of `tokens` [R, T], and the state after the last."""
 
     def start(self, memory: M) -> Hidden:
         return Hidden(memory.initial)
 
     def step(self, token: Tensor, state: Hidden, memory: M) -> tuple[Step, Hidden]:
-        step, hidden = self.advance(token[:, None], state.hidden, memory)
-        return step.at((slice(None), 0)), Hidden(hidden)
+        step, state = self.advance(token[:, None], state, memory)
+        return step.at((slice(None), 0)), state
 
     def forward(self, tokens: Tensor, memory: M) -> Step:
-        return self.advance(tokens, memory.initial, memory)[0]
+        return self.advance(tokens, self.start(memory), memory)[0]
 
 
 S = TypeVar("S", Hidden, Fed)
@@ -121,7 +123,8 @@ def stack_steps(steps: list[Step]) -> Step:
     """Steps [R, …] side by side as one step [R, T, …]."""
     names: Mapping[str, Any] = steps[0].attention
     attention = {name: torch.stack([step.attention[name] for step in steps], 1) for name in names}
-    return Step(torch.stack([step.features for step in steps], 1), attention)
+    gates = [step.gate for step in steps if step.gate is not None]
+    return Step(torch.stack([step.features for step in steps], 1), attention, torch.stack(gates, 1) if gates else None)
 
 
 class StateOnly(Parallel[VectorMemory]):
@@ -136,9 +139,9 @@ class StateOnly(Parallel[VectorMemory]):
         initial = self.bridge(encoding.final)
         return VectorMemory(initial, initial.new_zeros(initial.shape[0], 0), encoding.mask)
 
-    def advance(self, tokens: Tensor, hidden: Tensor, memory: VectorMemory) -> tuple[Step, Tensor]:
-        outputs, hidden = self.stack(self.embedding(tokens), hidden)  # [R, T, D]
-        return Step(self.dropout(outputs)), hidden
+    def advance(self, tokens: Tensor, state: Hidden, memory: VectorMemory) -> tuple[Step, Hidden]:
+        outputs, hidden = self.stack(self.embedding(tokens), state.hidden)  # [R, T, D]
+        return Step(self.dropout(outputs)), Hidden(hidden)
 
 
 class ContextEveryStep(Parallel[VectorMemory]):
@@ -155,12 +158,12 @@ class ContextEveryStep(Parallel[VectorMemory]):
     def remember(self, encoding: Encoding) -> VectorMemory:
         return VectorMemory(self.bridge(encoding.final), encoding.final[:, -1, 0], encoding.mask)
 
-    def advance(self, tokens: Tensor, hidden: Tensor, memory: VectorMemory) -> tuple[Step, Tensor]:
+    def advance(self, tokens: Tensor, state: Hidden, memory: VectorMemory) -> tuple[Step, Hidden]:
         embedded = self.embedding(tokens)  # [R, T, E]
         beams = tokens.shape[0] // memory.vector.shape[0]
         context = memory.vector.repeat_interleave(beams, 0)[:, None].expand(-1, tokens.shape[1], -1)  # [R, T, C]
-        outputs, hidden = self.stack(torch.cat([embedded, context], -1), hidden)  # [R, T, D]
-        return Step(self.dropout(self.readout(outputs, context, embedded))), hidden
+        outputs, hidden = self.stack(torch.cat([embedded, context], -1), state.hidden)  # [R, T, D]
+        return Step(self.dropout(self.readout(outputs, context, embedded))), Hidden(hidden)
 
 
 class Attentive(nn.Module):
@@ -194,32 +197,37 @@ class AttendThenStep(Attentive, Sequential[Hidden]):
     """
 
     def start(self, memory: AttentionMemory) -> Hidden:
-        return Hidden(memory.initial)
+        return Hidden(memory.initial, self.attention.start(memory.keys))
 
     def advance(self, embedded: Tensor, state: Hidden, memory: AttentionMemory) -> tuple[Step, Hidden]:
-        context, weights = self.attention.look(state.hidden[:, -1, 0][:, None], memory.keys)  # [R, 1, C], [R, 1, S]
+        query = state.hidden[:, -1, 0][:, None]
+        context, weights, looked = self.attention.attend(query, memory.keys, state.looked)  # [R, 1, C], [R, 1, S]
         outputs, hidden = self.stack(torch.cat([embedded[:, None], context], -1), state.hidden)  # [R, 1, D]
         features = self.dropout(self.readout(outputs[:, 0], context[:, 0], embedded))  # [R, F]
-        return Step(features, {"source": weights[:, 0]}), Hidden(hidden)
+        return Step(features, {"source": weights[:, 0]}), Hidden(hidden, looked)
 
 
 class StepThenAttend(Attentive, Parallel[AttentionMemory]):
     """Luong's order: step, then look with the new state (Luong et al. 2015, equations 5 to 7). Nothing is fed back."""
 
-    def advance(self, tokens: Tensor, hidden: Tensor, memory: AttentionMemory) -> tuple[Step, Tensor]:
-        outputs, hidden = self.stack(self.embedding(tokens), hidden)  # [R, T, D]
-        context, weights = self.attention.look(outputs, memory.keys)  # [R, T, C], [R, T, S]
-        return Step(self.dropout(self.readout(context, outputs)), {"source": weights}), hidden
+    def start(self, memory: AttentionMemory) -> Hidden:
+        return Hidden(memory.initial, self.attention.start(memory.keys))
+
+    def advance(self, tokens: Tensor, state: Hidden, memory: AttentionMemory) -> tuple[Step, Hidden]:
+        outputs, hidden = self.stack(self.embedding(tokens), state.hidden)  # [R, T, D]
+        context, weights, looked = self.attention.attend(outputs, memory.keys, state.looked)  # [R, T, C], [R, T, S]
+        return Step(self.dropout(self.readout(context, outputs)), {"source": weights}), Hidden(hidden, looked)
 
 
 class StepThenAttendFed(Attentive, Sequential[Fed]):
     """Luong's order with input feeding: the attentional vector enters the next step beside the token (section 3.3)."""
 
     def start(self, memory: AttentionMemory) -> Fed:
-        return Fed(memory.initial, memory.initial.new_zeros(memory.initial.shape[0], self.readout.size))
+        nothing = memory.initial.new_zeros(memory.initial.shape[0], self.readout.size)
+        return Fed(memory.initial, nothing, self.attention.start(memory.keys))
 
     def advance(self, embedded: Tensor, state: Fed, memory: AttentionMemory) -> tuple[Step, Fed]:
         outputs, hidden = self.stack(torch.cat([embedded, state.feed], -1)[:, None], state.hidden)  # [R, 1, D]
-        context, weights = self.attention.look(outputs, memory.keys)  # [R, 1, C], [R, 1, S]
+        context, weights, looked = self.attention.attend(outputs, memory.keys, state.looked)  # [R, 1, C], [R, 1, S]
         features = self.dropout(self.readout(context[:, 0], outputs[:, 0]))  # [R, F]
-        return Step(features, {"source": weights[:, 0]}), Fed(hidden, features)
+        return Step(features, {"source": weights[:, 0]}), Fed(hidden, features, looked)

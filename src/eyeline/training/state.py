@@ -58,7 +58,7 @@ class Order:
     @classmethod
     def of(cls, corpus: Corpus, settings: TrainingSettings) -> Order:
         checksum = 0
-        for side in (corpus.sources, corpus.targets):
+        for side in (corpus.sources.ids, corpus.targets):
             for values in (side.offsets, side.flat):
                 checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
         return cls(settings.batch_tokens, checksum)

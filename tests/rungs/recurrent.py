@@ -1,21 +1,17 @@
-"""The rungs that the battery runs over: every option of every rung with every cell, tiny. Knows the ladder's settings."""
+"""The recurrent rungs of the first half of the ladder: every option with every cell, tiny."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-import numpy as np
-import torch
+from eyeline.config_models import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from reference import models
 
-from answers import Dims
-from eyeline.config import BahdanauSettings, LuongSettings, Seq2SeqSettings
-from eyeline.ladder import Seq2Seq, build
-from reference.models import log_probabilities
+from .family import Family
 
 Settings = Seq2SeqSettings | BahdanauSettings | LuongSettings
-SOURCE, TARGET = 13, 11  # entries of the vocabularies
 TINY: dict[str, Any] = {"embedding_size": 5, "encoder_size": 4, "decoder_size": 6, "dropout": 0.0}
 LAYERS = [(1, 1), (2, 2), (1, 2), (2, 1)]  # of encoder and decoder
 CELLS = ["rnn", "lstm", "gru"]
@@ -45,27 +41,4 @@ def _settings() -> dict[str, Settings]:
     return made
 
 
-RUNGS: Mapping[str, Settings] = _settings()
-
-
-def drawn(settings: Settings, seed: int, shared: bool) -> Seq2Seq:
-    """A model whose every weight matters: all of them drawn anew, biases too, so that no fault hides behind a zero."""
-    torch.manual_seed(seed)
-    model = build(settings, SOURCE, SOURCE if shared else TARGET, shared)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.normal_(std=0.5)
-            if name.endswith("table.weight"):
-                parameter[0] = 0.0  # PAD
-    return model.eval()
-
-
-def make(settings: Settings, shared: bool = False) -> tuple[Seq2Seq, Dims]:
-    """A model and what the battery must know of it."""
-
-    def reference(weights: Mapping[str, Any], source: list[int], inputs: list[int]) -> tuple[Any, Any]:
-        arrays = {name: np.asarray(weight, dtype=np.float64) for name, weight in weights.items()}
-        return log_probabilities(settings, arrays, source, inputs)
-
-    dims = Dims(SOURCE, SOURCE if shared else TARGET, reference, lambda: drawn(settings, 1, shared))
-    return drawn(settings, 0, shared), dims
+FAMILY = Family(_settings(), models.log_probabilities)
