@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eyeline.config import Config, TrainingSettings
-from eyeline.config_models import BahdanauSettings, LuongSettings
+from eyeline.config_models import MODEL_SETTINGS, BahdanauSettings, LuongSettings
 from eyeline.config_yaml import override, parse_yaml, read_yaml
 from eyeline.errors import ConfigError
 
@@ -202,13 +202,14 @@ def test_a_fault_that_came_with_set_does_not_blame_the_file(tmp_path: Path) -> N
                                  "write 'tokenizer.source:' and its settings below it"),
         ("model.architecture=luonng", "unknown architecture (model.architecture=luonng); did you mean 'luong'?"),
         ("model.architecture=[luong]", "unknown architecture (model.architecture=[\"luong\"]); did you mean 'luong'?"),
-        ("model.architecture=", "unknown architecture (model.architecture=null); valid: bahdanau, luong, seq2seq"),
+        ("model.architecture=", f"unknown architecture (model.architecture=null); valid: {', '.join(sorted(MODEL_SETTINGS))}"),
         ("training.stps=5", "unknown setting (training.stps); did you mean 'steps'?"),
         ("steps=5", "unknown setting (steps); did you mean 'training.steps'?"),
         ("training.dropout=0", "unknown setting (training.dropout); did you mean 'model.dropout'?"),
         ("model.input_feeding=true", "unknown setting (model.input_feeding); 'input_feeding' is a setting of luong"),
         ("tokenizer.source.sise=5", "unknown setting (tokenizer.source.sise); did you mean 'size'?"),
-        ("search={1: 2}", "unknown setting (search.1); valid: batch_tokens, beam_size, length_penalty, max_length, min_length"),
+        ("search={1: 2}", "unknown setting (search.1); "
+                          "valid: batch_tokens, beam_size, coverage_penalty, length_penalty, max_length, min_length"),
         ("training={steps: 1, epochs: 2}", "one of steps, epochs and for bounds a run, not steps and epochs (training)"),
         ("training={for: 1m, schedule: linear}", "schedule: linear needs a number of steps or epochs, not a duration (training)"),
         ("search={min_length: 5, max_length: 2}", "min_length 5 is more than max_length 2 (search)"),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eyeline.config import Config, Settings
+from eyeline.config_models import MODEL_SETTINGS
 from eyeline.config_yaml import commented_yaml, dump_yaml, override, parse_yaml
 from eyeline.errors import ConfigError
 
@@ -134,13 +136,18 @@ def test_every_setting_says_what_it_is() -> None:
     assert silent == []
 
 
-def test_a_commented_file_holds_every_setting_with_its_meaning_and_choices() -> None:
-    config = Config.from_dict(override({}, ["model.architecture=luong", "training.for=45m", "tokenizer.source.kind=bpe"]))
+@pytest.mark.parametrize("architecture", MODEL_SETTINGS)
+def test_a_commented_file_holds_every_setting_with_its_meaning_and_choices(architecture: str) -> None:
+    given_settings = [f"model.architecture={architecture}", "training.for=45m", "tokenizer.source.kind=bpe"]
+    config = Config.from_dict(override({}, given_settings))
     text = commented_yaml(config)
     assert parse_yaml(text, "") == config.to_dict()
     assert "  # wall-clock time, such as 45m\n  for: 45m\n" in text
-    assert "  # recurrent cell (one of: rnn, lstm, gru)\n  cell: lstm\n" in text
-    assert "(architecture is one of: seq2seq, bahdanau, luong)\nmodel:\n" in text
+    assert "  # passes over the data\n  epochs: null\n" in text
+    if architecture in ("seq2seq", "bahdanau", "luong"):
+        assert "  # recurrent cell (one of: rnn, lstm, gru)\n  cell: lstm\n" in text
+    said = " ".join(line.lstrip("# ") for line in text.split("\n"))
+    assert f"(architecture is one of: {', '.join(MODEL_SETTINGS)}) model: " in said
     assert "  source:\n    # character, word" in text
     for line in text.split("\n"):
         assert len(line) <= 140, line

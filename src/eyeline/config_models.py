@@ -15,6 +15,7 @@ class RecurrentSettings(Settings):
     """What every recurrent rung has."""
 
     architecture: str
+    """the name of the rung"""
     bidirectional: bool = True
     """encode in both directions"""
     cell: Literal["rnn", "lstm", "gru"] = "lstm"

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, Literal, get_args, get_origin
 
 import yaml
@@ -16,6 +17,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from eyeline.errors import ConfigError, nearest
+
+WIDTH = 130  # of the comments in files for people
 
 
 class _Loader(yaml.SafeLoader):
@@ -76,12 +79,17 @@ def _commented(settings: BaseModel, indent: str) -> str:
     blocks = []
     for name, field in type(settings).model_fields.items():
         key, value = field.alias or name, getattr(settings, name)
-        comment = f"{indent}# {field.description}{_choices(field)}\n"
+        comment = _comment(f"{field.description}{_choices(field)}", f"{indent}# ")
         if isinstance(value, BaseModel):
             blocks.append(f"{comment}{indent}{key}:\n{_commented(value, indent + '  ')}")
         else:
             blocks.append(comment + indent + dump_yaml({key: plain[key]}).rstrip("\n").replace("\n", "\n" + indent) + "\n")
     return ("" if indent else "\n").join(blocks)
+
+
+def _comment(text: str, begin: str) -> str:
+    lines = wrap(text, WIDTH, initial_indent=begin, subsequent_indent=begin, break_long_words=False, break_on_hyphens=False)
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _choices(field: FieldInfo) -> str:
