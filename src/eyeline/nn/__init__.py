@@ -13,6 +13,7 @@ from eyeline.nn.attention import (
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.heads import Generate
+from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.readout import Attentional, Maxout
 from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, Reversed, Stack
 from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
@@ -35,8 +36,10 @@ __all__ = [
     "GeneralAttention",
     "GeneralScore",
     "Generate",
+    "HeadKeys",
     "Keys",
     "Maxout",
+    "MultiHeadAttention",
     "RecurrentEncoder",
     "Reversed",
     "Score",

@@ -1,0 +1,117 @@
+"""Multi-head attention from rows of queries to sources: Vaswani et al. 2017, section 3.2. Knows heads and masks; not layers.
+
+Shapes: query [R, T, D], states [N, S, Dk], mask [N, S] (True = hidden), output [R, T, D], weights [R, H, T, S]; E = D/H is the
+width of a head. The K = R/N rows of one source lie together: they are K·T queries of it, and its keys are never repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from eyeline.contracts import select
+from eyeline.errors import ConfigError
+from eyeline.nn.attention import masked_softmax
+
+
+def split_heads(vectors: Tensor, heads: int) -> Tensor:
+    """[R, H, T, E] from [R, T, H·E]."""
+    return vectors.view(*vectors.shape[:-1], heads, -1).transpose(1, 2)
+
+
+def join_heads(vectors: Tensor) -> Tensor:
+    """[R, T, H·E] from [R, H, T, E]."""
+    return vectors.transpose(1, 2).flatten(2)
+
+
+def head_width(size: int, heads: int) -> int:
+    """E, what each of `heads` heads has of `size`.
+
+    Raises:
+        ConfigError: when it is no whole number.
+    """
+    if size % heads:
+        raise ConfigError(
+            f"{heads} heads cannot share a width of {size}",
+            f"model.heads={heads}",
+            f"make model.size a multiple of the heads, such as {heads * max(1, round(size / heads))}",
+        )
+    return size // heads
+
+
+def glorot(linear: nn.Linear, blocks: int = 1) -> nn.Linear:
+    """Glorot uniform weights and zero biases; each of `blocks` maps that are stacked in one is drawn as if it stood alone."""
+    for block in linear.weight.detach().chunk(blocks):
+        nn.init.xavier_uniform_(block)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
+def visible(mask: Tensor) -> Tensor:
+    """Where attention may look, True = seen, from `mask` [..., S]: a row with everything hidden sees all of it, so that softmax
+    runs over finite numbers. What such a row finds there must be zeros, or be looked at by nobody."""
+    return ~mask | mask.all(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class HeadKeys:
+    """What the heads need of a source, computed once."""
+
+    keys: Tensor  # [N, H, S, E]
+    values: Tensor  # [N, H, S, E], zero where hidden
+    mask: Tensor  # [N, S], True = hidden
+
+    def select(self, rows: Tensor) -> HeadKeys:
+        return select(self, rows)
+
+
+class MultiHeadAttention(nn.Module):
+    """Concat(head₁ … head_H) W_O + b, headᵢ = softmax(Qᵢ Kᵢᵀ / √E) Vᵢ (section 3.2.2), with a bias in each map, as in PyTorch.
+
+    An empty source answers with the bias alone, and with weights of zero.
+
+    Args:
+        size: width D of queries and output.
+        key_size: width Dk of the states; `size` when None.
+        dropout: on the weights, in training.
+    """
+
+    def __init__(self, size: int, heads: int, key_size: int | None = None, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.width = heads, head_width(size, heads)
+        self.query = glorot(nn.Linear(size, size))
+        self.keys_and_values = glorot(nn.Linear(size if key_size is None else key_size, 2 * size), blocks=2)
+        self.output = glorot(nn.Linear(size, size))
+        self.dropout = nn.Dropout(dropout)
+
+    def remember(self, states: Tensor, mask: Tensor) -> HeadKeys:
+        """Projects keys and values of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""
+        projected = self.keys_and_values(states.masked_fill(mask[..., None], 0.0))
+        projected = projected.masked_fill(mask[..., None], 0.0)  # the bias, too
+        keys, values = (split_heads(half, self.heads) for half in projected.chunk(2, -1))
+        return HeadKeys(keys, values, mask)
+
+    def forward(self, query: Tensor, keys: HeadKeys) -> Tensor:
+        """[R, T, D] from `query` [R, T, D]: what each of its positions finds in its source."""
+        found = scaled_dot_product_attention(
+            self._queries(query, keys),
+            keys.keys,
+            keys.values,
+            attn_mask=visible(keys.mask)[:, None, None],
+            dropout_p=self.dropout.p if self.training else 0.0,
+        )  # [N, H, K·T, E]
+        return self.output(join_heads(found).view(query.shape))  # type: ignore[no-any-return]
+
+    def weights(self, query: Tensor, keys: HeadKeys) -> Tensor:
+        """[R, H, T, S]: where each head looks from each position of `query` [R, T, D]. `forward` never makes them."""
+        scores = self._queries(query, keys) @ keys.keys.transpose(2, 3) * self.width**-0.5
+        weights = masked_softmax(scores, keys.mask[:, None, None])  # [N, H, K·T, S]
+        sources, heads, _, columns = weights.shape
+        return weights.view(sources, heads, -1, query.shape[1], columns).transpose(1, 2).flatten(0, 1)
+
+    def _queries(self, query: Tensor, keys: HeadKeys) -> Tensor:
+        """[N, H, K·T, E]: all queries of one source side by side."""
+        folded = self.query(query).view(keys.mask.shape[0], -1, self.heads * self.width)
+        return split_heads(folded, self.heads)
