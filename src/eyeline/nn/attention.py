@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,16 @@ class Keys:
 
     def select(self, rows: Tensor) -> Keys:
         return select(self, rows)
+
+
+class Looking(Protocol):
+    """What decoders ask of attention; see `Attention` for what each answers."""
+
+    def remember(self, states: Tensor, mask: Tensor) -> Any: ...
+
+    def start(self, keys: Any) -> Any: ...
+
+    def attend(self, query: Tensor, keys: Any, looked: Any) -> tuple[Tensor, Tensor, Any]: ...
 
 
 class Attention(nn.Module):

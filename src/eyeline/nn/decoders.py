@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import Step, select
-from eyeline.nn.attention import Attention, Keys
+from eyeline.contracts import Memory, Step, select
+from eyeline.nn.attention import Looking
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.readout import Attentional, Maxout
 from eyeline.nn.recurrent import Encoding, Stack
@@ -62,7 +62,7 @@ class AttentionMemory:
     """A source as all its states."""
 
     initial: Tensor  # [N, L, P, D] the decoder's first state
-    keys: Keys
+    keys: Memory  # what the attention remembers of the source
 
     @property
     def mask(self) -> Tensor:
@@ -178,7 +178,7 @@ class Attentive(nn.Module):
         embedding: Embedding,
         stack: Stack,
         bridge: nn.Module,
-        attention: Attention,
+        attention: Looking,
         readout: Maxout | Attentional,
         dropout: float = 0.0,
     ) -> None:

@@ -17,6 +17,8 @@ from eyeline.errors import ConfigError
 class Score(nn.Module, ABC):
     """A score function."""
 
+    size: int  # A, the width of projected keys
+
     @abstractmethod
     def project(self, keys: Tensor) -> Tensor:
         """[N, S, A] from [N, S, Dk]: the half that depends on the source alone."""
@@ -38,6 +40,7 @@ class AdditiveScore(Score):
         self.query = nn.Linear(query_size, size)
         self.key = nn.Linear(key_size, size, bias=False)
         self.vector = nn.Linear(size, 1, bias=False)
+        self.size = size
 
     def project(self, keys: Tensor) -> Tensor:
         return self.key(keys)  # type: ignore[no-any-return]
@@ -54,7 +57,7 @@ class ConcatScore(Score):
         super().__init__()
         self.mix = nn.Linear(query_size + key_size, size, bias=False)
         self.vector = nn.Linear(size, 1, bias=False)
-        self.query_size = query_size
+        self.query_size, self.size = query_size, size
 
     def project(self, keys: Tensor) -> Tensor:
         return nn.functional.linear(keys, self.mix.weight[:, self.query_size :])
@@ -79,6 +82,7 @@ class DotScore(Score):
                 "score=dot",
                 "use score=general, which maps one onto the other, or make the widths equal",
             )
+        self.size = key_size
 
     def project(self, keys: Tensor) -> Tensor:
         return keys
@@ -93,6 +97,7 @@ class GeneralScore(Score):
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
         self.key = nn.Linear(key_size, query_size, bias=False)
+        self.size = query_size
 
     def project(self, keys: Tensor) -> Tensor:
         return self.key(keys)  # type: ignore[no-any-return]
