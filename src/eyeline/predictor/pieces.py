@@ -50,6 +50,7 @@ def _part(encoded: Encoded, features: int, start: int, end: int) -> Encoded:
         encoded.tokens[:features] + encoded.tokens[start:end],
         encoded.spans[:features] + encoded.spans[start:end],
         encoded.text,
+        encoded.surfaces[:features] + encoded.surfaces[start:end],
     )
 
 

@@ -5,6 +5,9 @@ The reserved ids live outside the tokenizer's file, so that text can never becom
     0 PAD · 1 UNKNOWN · 2 BEGIN · 3 END · 4 … the file's entries, but for its unknown one, which is 1 · then the features
 
 Features (inflection tags) are given beside the text and never matched in it.
+
+Extended ids, from `size` upwards, are those of one source's own words, which a model that copies may output: `size + k` is the
+k-th of them. What reads generated ids takes those words as `extra`, written as in `Encoded.surfaces`; see data/copying.py.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ class Encoded:
     tokens: list[str]  # as people read them; what is unknown as it was typed
     spans: list[Span]  # of each token in the text, a blank it carries included; (0, 0) for features
     text: str
+    surfaces: list[str]  # what each token stands for in the text, its blank included; unknown as typed; empty for features
 
     @property
     def words(self) -> list[int | None]:
@@ -47,7 +51,7 @@ class Encoded:
 
     def cut(self, most: int) -> Encoded:
         """The first `most` tokens."""
-        return Encoded(self.ids[:most], self.tokens[:most], self.spans[:most], self.text)
+        return Encoded(self.ids[:most], self.tokens[:most], self.spans[:most], self.text, self.surfaces[:most])
 
 
 class Tokenizer:
@@ -74,6 +78,7 @@ class Tokenizer:
         self._pieces = ["", unknown_text, "", "", *(piece for _, piece in others)]
         self._ids = {number: place for place, (number, _) in enumerate(others, start=len(RESERVED))}
         self._ids.update({number: UNKNOWN for number, piece in own if piece == unknown})
+        self._known = {piece: self._ids[number] for number, piece in own}
         self._feature_ids = {symbol: place for place, symbol in enumerate(self.features, start=len(self._pieces))}
         self._shown = [*RESERVED, *(self._display(piece) for _, piece in others), *self.features]
 
@@ -141,35 +146,42 @@ class Tokenizer:
             for encoding, symbols in zip(encodings, given, strict=True)
         ]
 
-    def decode(self, ids: Iterable[int]) -> str:
+    def lookup(self, surface: str) -> int:
+        """The id of a piece as it stands in `Encoded.surfaces`, UNKNOWN where the vocabulary has no such entry."""
+        return self._known.get(surface, UNKNOWN)
+
+    def decode(self, ids: Iterable[int], extra: Sequence[str] = ()) -> str:
         """The text of generated ids: PAD, BEGIN, END and features are no text, UNKNOWN is written `<unk>`."""
-        return self._joined([self._pieces[number] for number in ids if self._is_text(number)])
+        return self._joined([self._piece(number, extra) for number in ids if self._is_text(number)])
 
-    def token(self, number: int) -> str:
+    def token(self, number: int, extra: Sequence[str] = ()) -> str:
         """How an id is shown: `</s>` for END; a subword's blank as ▁; a word without its blank."""
-        return self._shown[number]
+        return self._shown[number] if number < self.size else self._display(extra[number - self.size])
 
-    def tokens_of(self, ids: Iterable[int]) -> list[str]:
+    def tokens_of(self, ids: Iterable[int], extra: Sequence[str] = ()) -> list[str]:
         """How generated ids are shown, one string an id."""
-        return [self._shown[number] for number in ids]
+        return [self.token(number, extra) for number in ids]
 
-    def piece(self, number: int) -> str:
+    def piece(self, number: int, extra: Sequence[str] = ()) -> str:
         """What an id stands for in the text, its blank included; empty for reserved ids (but UNKNOWN) and features."""
-        return self._pieces[number] if self._is_text(number) else ""
+        return self._piece(number, extra) if self._is_text(number) else ""
 
-    def decoded_spans(self, ids: Sequence[int]) -> list[Span]:
+    def decoded_spans(self, ids: Sequence[int], extra: Sequence[str] = ()) -> list[Span]:
         """The place of each id in `decode(ids)`; empty for what is no text."""
         if self._pieced:
-            return self._spans_of_pieces(ids)
-        ends = [len(self.decode(ids[:count])) for count in range(len(ids) + 1)]
+            return self._spans_of_pieces([self.piece(number, extra) for number in ids])
+        ends = [len(self.decode(ids[:count], extra)) for count in range(len(ids) + 1)]
         return [(min(ends[place : place + 2]), ends[place + 1]) for place in range(len(ids))]
 
-    def decoded_word_index(self, ids: Sequence[int]) -> list[int | None]:
+    def decoded_word_index(self, ids: Sequence[int], extra: Sequence[str] = ()) -> list[int | None]:
         """For each generated id, the number of the word of `decode(ids)` that it belongs to; see `words.word_index`."""
-        return word_index(self.decode(ids), self.decoded_spans(ids))
+        return word_index(self.decode(ids, extra), self.decoded_spans(ids, extra))
 
     def _is_text(self, number: int) -> bool:
-        return number not in (PAD, BEGIN, END) and number < len(self._pieces)
+        return number not in (PAD, BEGIN, END) and (number < len(self._pieces) or number >= self.size)
+
+    def _piece(self, number: int, extra: Sequence[str]) -> str:
+        return self._pieces[number] if number < self.size else extra[number - self.size]
 
     def _joined(self, pieces: list[str]) -> str:
         return str(self._hf.decoder.decode(pieces)) if self._hf.decoder is not None else " ".join(pieces)
@@ -187,27 +199,39 @@ class Tokenizer:
     def _encoded(self, encoding: Any, text: str, features: Sequence[str]) -> Encoded:
         ids = [self._ids[number] for number in encoding.ids]
         spans: list[Span] = encoding.offsets
-        if self._spaced and ids and self._pieces[ids[0]] == " ":
-            spans[0] = (0, 0)  # the blank that was put before the text, alone
-        tokens = [self._shown[number] for number in ids]
-        for place, number in enumerate(ids):
-            if number == UNKNOWN:
-                start, end = spans[place]
-                tokens[place] = self._display(text[start:end])
-        return Encoded([*self._ids_of_features(features), *ids], [*features, *tokens], [(0, 0)] * len(features) + spans, text)
+        surfaces = [
+            text[start:end] if number == UNKNOWN else self._pieces[number]
+            for number, (start, end) in zip(ids, spans, strict=True)
+        ]
+        if self._spaced and ids:  # the first token has the blank that was put before the text
+            if alone := len(ids) > 1 and spans[1][0] == 0:
+                spans[0] = (0, 0)
+            if ids[0] == UNKNOWN:
+                surfaces[0] = " " if alone else " " + surfaces[0]
+        tokens = [
+            self._display(surface) if number == UNKNOWN else self._shown[number]
+            for number, surface in zip(ids, surfaces, strict=True)
+        ]
+        return Encoded(
+            [*self._ids_of_features(features), *ids],
+            [*features, *tokens],
+            [(0, 0)] * len(features) + spans,
+            text,
+            [""] * len(features) + surfaces,
+        )
 
-    def _spans_of_pieces(self, ids: Sequence[int]) -> list[Span]:
-        """Where decoding puts pieces one after the other (symbols: with a blank between them)."""
+    def _spans_of_pieces(self, pieces: Sequence[str]) -> list[Span]:
+        """Where decoding puts pieces one after the other (symbols: with a blank between them); empty ones are no text."""
         between = 1 if self.kind == "whitespace-symbols" else 0
-        first = next((piece for piece in map(self.piece, ids) if piece), "")
+        first = next((piece for piece in pieces if piece), "")
         end, gap = (-1 if self._spaced and first.startswith(" ") else 0), 0  # decoding strips one leading blank
         spans = []
-        for number in ids:
-            if not self._is_text(number):
+        for piece in pieces:
+            if not piece:
                 spans.append((max(end, 0), max(end, 0)))
                 continue
             start = end + gap
-            end, gap = start + len(self._pieces[number]), between
+            end, gap = start + len(piece), between
             spans.append((max(start, 0), max(end, 0)))
         return spans
 
