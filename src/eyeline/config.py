@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from eyeline.config_base import Duration, Fraction, Real, Settings, Whole
-from eyeline.config_models import BahdanauSettings, ModelSettings
+from eyeline.config_models import BahdanauSettings, ModelSettings, Seq2SeqSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
 
@@ -217,6 +217,18 @@ class Config(Settings):
         if isinstance(values.get("model"), dict):
             values["model"] = {"architecture": BahdanauSettings().architecture, **values["model"]}
         return values
+
+    @model_validator(mode="after")
+    def _attention_where_it_is_needed(self) -> Config:
+        needing = {
+            "training.coverage_loss": self.training.coverage_loss,
+            "training.guided_alignment": self.training.guided_alignment,
+            "search.coverage_penalty": self.search.coverage_penalty,
+        }
+        for name, value in needing.items():
+            if value and isinstance(self.model, Seq2SeqSettings):
+                raise ValueError(f"{name}={value:g} needs attention, and model.architecture={self.model.architecture} has none")
+        return self
 
     def to_yaml(self) -> str:
         """YAML that `from_yaml` reads back to an equal Config."""

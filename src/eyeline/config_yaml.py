@@ -209,7 +209,7 @@ def config_error(error: ValidationError, values: Any, model: type[BaseModel], wh
     valid = re.findall(r"'([^']*)'", context.get("expected", context.get("expected_tags", "")))
     setting = f"{name}={_shown(given)}{in_file}"
 
-    if fault["loc"][-1] == "[key]":
+    if fault["loc"][-1:] == ("[key]",):
         return ConfigError("unknown setting", name + in_file, nearest(str(location[-1]), valid))
     if kind in ("extra_forbidden", "invalid_key"):
         return ConfigError("unknown setting", name + in_file, _where_it_belongs(fault["loc"], location, model))
@@ -223,7 +223,7 @@ def config_error(error: ValidationError, values: Any, model: type[BaseModel], wh
         return ConfigError("a section of settings is wanted", setting, f"write '{name}:' and its settings below it")
     if kind == "value_error":
         message = str(context["error"])
-        return ConfigError(message, name + in_file if isinstance(given, dict) else setting)
+        return ConfigError(message, f"{name}{in_file}".strip() if isinstance(given, dict) else setting)
     wanted = _WANTED[kind].format(**context) if kind in _WANTED else fault["msg"]
     return ConfigError("not a valid value", setting, f"should be {wanted}" if kind in _WANTED else wanted)
 
