@@ -1,9 +1,10 @@
-"""Additive attention before the step (Bahdanau et al. 2015, appendix A)."""
+"""Additive attention before the step (Bahdanau et al. 2015, appendix A), with coverage if wanted (Tu et al. 2016)."""
 
 from __future__ import annotations
 
 from eyeline.config_models import BahdanauSettings
 from eyeline.ladder import recurrent
+from eyeline.ladder.coverage import covered
 from eyeline.ladder.model import Seq2Seq
 from eyeline.nn import AdditiveAttention, AttendThenStep, Generate, Maxout
 
@@ -15,5 +16,6 @@ def bahdanau(settings: BahdanauSettings, source: int, target: int, shared: bool 
     stack = recurrent.stack(settings, above.size + encoder.size)
     attention = AdditiveAttention(stack.size, encoder.size, settings.attention_size)
     readout = Maxout(stack.size + encoder.size + above.size, stack.size)
-    decoder = AttendThenStep(above, stack, recurrent.bridge(encoder, stack), attention, readout, settings.dropout)
+    looking = covered(attention, settings.coverage, stack.size, encoder.size)
+    decoder = AttendThenStep(above, stack, recurrent.bridge(encoder, stack), looking, readout, settings.dropout)
     return Seq2Seq(encoder, decoder, Generate(readout.size, target))
