@@ -73,7 +73,7 @@ class FertilityCoverage(Coverage):
 
 
 class GatedCoverage(Coverage):
-    """C_tj = GRU(C_{t-1,j}; α_{t-1,j}, h_j, query): the neural coverage of Tu et al. 2016, section 3.1, a vector a source position.
+    """C_tj = GRU(C_{t-1,j}; α_{t-1,j}, h_j, query): the neural coverage of Tu et al. 2016, section 3.1, a vector for each h_j.
 
     The query is the decoder state that looked: s_{t-1} in Bahdanau's order, as in the paper, and s_t in Luong's. The gates are
     those of PyTorch's GRU, which resets after the product, r ∘ (U c + b).
@@ -126,9 +126,9 @@ class CoveredAttention(nn.Module):
     """A score function made into attention that remembers where it has looked. See `Attention` for the seam.
 
     The coverage, mapped linearly to the width of the projected keys, is added to them, for each row its own. With the additive
-    and the concat score that is the term inside the tanh: V C (Tu et al. 2016, section 3.2), w_c c (See et al. 2017, equation 11).
-    The products (dot, general and their kin) have no tanh and no such paper: there it shifts the key, and qᵀ(k_j + V c_j) says how
-    much this very query shuns or seeks what has been covered.
+    and the concat score that is the term inside the tanh, V C (Tu et al. 2016, section 3.2) or w_c c (See et al. 2017, equation
+    11). The products (dot, general and their kin) have no tanh and no such paper: there it shifts the key, and qᵀ(k_j + V c_j)
+    says how much this very query shuns or seeks what has been covered.
     """
 
     def __init__(self, score: Score, coverage: Coverage) -> None:
