@@ -216,6 +216,8 @@ def a_step_leaves_its_arguments_alone(model: Any, dims: Dims) -> None:
         weights.fill_(9.0)
     touched, _ = advance(model, source, memory, state, inputs[:, 1:])
     assert torch.equal(wanted.log_probs, touched.log_probs), "what the caller does with the attention changes what comes after"
+    twice, _ = advance(model, source, memory, state, inputs[:, 1:])
+    assert torch.equal(wanted.log_probs, twice.log_probs), "the state was changed by stepping"
     again, _ = advance(model, source, memory, model.decoder.start(memory), inputs)
     assert torch.equal(wanted.log_probs, again.log_probs[:, 1:]), "the memory was changed by stepping"
 

@@ -51,13 +51,11 @@ def log_probabilities(
 def look(settings: Settings, weights: Mapping[str, Array], q: Array, states: list[Array], covered: list[Array]) -> Array:
     """The weights [S] of a look from q: each position's score has its own coverage in it."""
     V = weights[f"{LOOK}.term.weight"]
-    return attention.softmax(
-        np.array([score(settings, weights, q, h, V @ c) for h, c in zip(states, covered, strict=True)])
-    )
+    return attention.softmax(np.array([score(settings, weights, q, h, V @ c) for h, c in zip(states, covered, strict=True)]))
 
 
 def score(settings: Settings, weights: Mapping[str, Array], q: Array, h: Array, term: Array) -> Array:
-    """Tu et al. 2016, section 3.2, and See et al. 2017, equation 11: the term stands inside the tanh. Without one: qᵀ(k + term)."""
+    """Tu et al. 2016, section 3.2, and See et al. 2017, equation 11: the term is inside the tanh. Without one: qᵀ(k + term)."""
     at = f"{LOOK}.score"
     if isinstance(settings, BahdanauSettings):
         inner = weights[f"{at}.query.weight"] @ q + weights[f"{at}.query.bias"] + weights[f"{at}.key.weight"] @ h + term

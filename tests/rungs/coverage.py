@@ -1,4 +1,4 @@
-"""Attention with coverage: every kind of it, under additive, concat and product scores, in either order of looking and stepping."""
+"""Attention with coverage: every kind, under additive, concat and product scores, in either order of looking and stepping."""
 
 from __future__ import annotations
 
