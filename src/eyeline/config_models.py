@@ -158,7 +158,10 @@ class StateSpaceSettings(Settings):
     """the output layer's weights are the target embedding's"""
 
 
-ModelSettings = Annotated[Seq2SeqSettings | BahdanauSettings | LuongSettings, Field(discriminator="architecture")]
+ModelSettings = Annotated[
+    Seq2SeqSettings | BahdanauSettings | LuongSettings | PointerNetworkSettings,
+    Field(discriminator="architecture"),
+]
 MODEL_SETTINGS: dict[str, type[Settings]] = {
     kind.model_fields["architecture"].default: kind for kind in get_args(get_args(ModelSettings)[0])
 }

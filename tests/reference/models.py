@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from eyeline.config_models import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.config_models import BahdanauSettings, LuongSettings, RecurrentSettings, Seq2SeqSettings
 from eyeline.contracts import Source
 
 from . import attention
@@ -43,26 +43,31 @@ def cell_weights(weights: Mapping[str, Array], name: str, suffix: str = "") -> W
 
 
 def encode(settings: Settings, weights: Mapping[str, Array], reader: str, ids: Sequence[int]) -> tuple[list[Array], list[Array]]:
+    """What `recurrence` makes of embedded symbols."""
+    return recurrence(settings, weights, reader, [weights[f"{reader}.embedding.table.weight"][i] for i in ids])
+
+
+def recurrence(
+    settings: RecurrentSettings, weights: Mapping[str, Array], reader: str, inputs: list[Array]
+) -> tuple[list[Array], list[Array]]:
     """The top layer's state at each position, S × [D], and each layer's last state, L × [P, D], both directions side by side."""
-    cell = CELLS[settings.cell]
-    inputs = [weights[f"{reader}.embedding.table.weight"][i] for i in ids]
-    finals = []
+    cell, length, finals = CELLS[settings.cell], len(inputs), []
     for layer in range(settings.encoder_layers):
         name, sides, last = f"{reader}.layers.{layer}", [], []
         for suffix in ("", "_reverse") if settings.bidirectional else ("",):
             state = np.zeros((2 if settings.cell == "lstm" else 1, settings.encoder_size))
             outputs: dict[int, Array] = {}
-            for position in range(len(ids)) if not suffix else range(len(ids) - 1, -1, -1):
+            for position in range(length) if not suffix else range(length - 1, -1, -1):
                 state = cell(inputs[position], state, cell_weights(weights, name, suffix))
                 outputs[position] = state[0]
             sides.append(outputs)
             last.append(state)
-        inputs = [np.concatenate([side[position] for side in sides]) for position in range(len(ids))]
+        inputs = [np.concatenate([side[position] for side in sides]) for position in range(length)]
         finals.append(np.concatenate(last, axis=1))
     return inputs, finals
 
 
-def bridge(settings: Settings, weights: Mapping[str, Array], finals: list[Array]) -> list[Array]:
+def bridge(settings: RecurrentSettings, weights: Mapping[str, Array], finals: list[Array]) -> list[Array]:
     """The decoder's first state, L × [P, D]: a copy where shapes agree; else tanh(W h + b), and W c + b for an LSTM's c."""
     if (len(finals), finals[0].shape[1]) == (settings.decoder_layers, settings.decoder_size):
         return finals
@@ -79,7 +84,7 @@ def bridge(settings: Settings, weights: Mapping[str, Array], finals: list[Array]
     return first
 
 
-def move(settings: Settings, weights: Mapping[str, Array], x: Array, state: list[Array]) -> tuple[Array, list[Array]]:
+def move(settings: RecurrentSettings, weights: Mapping[str, Array], x: Array, state: list[Array]) -> tuple[Array, list[Array]]:
     """One step of the decoder's layers: the top h [D] and the state after it."""
     after = []
     for layer, before in enumerate(state):
@@ -126,21 +131,38 @@ def look_then_step(
     return features, looked
 
 
+def luong_scores(settings: LuongSettings, weights: Mapping[str, Array], h: Array, keys: Array) -> Array:
+    name = "decoder.attention.score"
+    if settings.score == "dot":
+        return attention.dot(h, keys)
+    if settings.score == "scaled-dot":
+        return attention.scaled_dot(h, keys)
+    if settings.score == "general":
+        return attention.general(h, keys, weights[f"{name}.key.weight"])
+    if settings.score == "projected-dot":
+        return attention.projected_dot(h, keys, weights[f"{name}.query.weight"], weights[f"{name}.key.weight"])
+    return attention.concat(h, keys, weights[f"{name}.mix.weight"], weights[f"{name}.vector.weight"][0])
+
+
+def luong_weights(settings: LuongSettings, weights: Mapping[str, Array], h: Array, scores: Array, t: int) -> Array:
+    """aₜ over all positions, over those around the t-th (the last one, where there is no t-th), or around a predicted one."""
+    D, name = settings.window, "decoder.attention"
+    if settings.scope == "global":
+        return attention.softmax(scores)
+    if settings.scope == "local-m":
+        return attention.within(scores, min(t, len(scores) - 1), D)
+    p = attention.predicted(h, weights[f"{name}.hidden.weight"], weights[f"{name}.place.weight"][0], len(scores))
+    return attention.favoured(attention.within(scores, p, D), p, D)
+
+
 def step_then_look(
     settings: LuongSettings, weights: Mapping[str, Array], states: list[Array], state: list[Array], embedded: list[Array]
 ) -> tuple[list[Array], list[Array]]:
     """Luong et al. 2015: hₜ from yₜ₋₁ (and h̃ₜ₋₁, zero at first, with input feeding); aₜ from hₜ; h̃ₜ = tanh(W [cₜ; hₜ])."""
-    score, keys = "decoder.attention.score", np.stack(states)
-    mixed, features, looked = np.zeros(settings.decoder_size), [], []
-    for e in embedded:
+    keys, mixed, features, looked = np.stack(states), np.zeros(settings.decoder_size), [], []
+    for t, e in enumerate(embedded):
         h, state = move(settings, weights, np.concatenate([e, mixed]) if settings.input_feeding else e, state)
-        if settings.score == "dot":
-            scores = attention.dot(h, keys)
-        elif settings.score == "general":
-            scores = attention.general(h, keys, weights[f"{score}.key.weight"])
-        else:
-            scores = attention.concat(h, keys, weights[f"{score}.mix.weight"], weights[f"{score}.vector.weight"][0])
-        alpha = attention.softmax(scores)
+        alpha = luong_weights(settings, weights, h, luong_scores(settings, weights, h, keys), t)
         mixed = attentional(attention.weighted_sum(alpha, keys), h, weights["decoder.readout.linear.weight"])
         features.append(mixed)
         looked.append(alpha)

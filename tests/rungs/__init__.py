@@ -12,13 +12,13 @@ from answers import Dims
 from eyeline.contracts import Source
 from eyeline.ladder import Seq2Seq, build
 
-from . import recurrent
+from . import pointing, recurrent
 from .family import SOURCE, TARGET, Family
 from .recurrent import CELLS, LAYERS, TINY, options
 
 __all__ = ["CELLS", "FAMILIES", "LAYERS", "RUNGS", "SOURCE", "TARGET", "TINY", "drawn", "make", "options"]
 
-FAMILIES: list[Family] = [recurrent.FAMILY]
+FAMILIES: list[Family] = [recurrent.FAMILY, pointing.SYMBOLS, pointing.VECTORS]
 RUNGS: Mapping[str, Any] = {name: settings for family in FAMILIES for name, settings in family.settings.items()}
 
 

@@ -9,9 +9,15 @@ from eyeline.config_models import ModelSettings
 from eyeline.ladder.bahdanau import bahdanau
 from eyeline.ladder.luong import luong
 from eyeline.ladder.model import Seq2Seq
+from eyeline.ladder.pointer_network import pointer_network
 from eyeline.ladder.seq2seq import seq2seq
 
-LADDER: dict[str, Callable[..., Seq2Seq]] = {"seq2seq": seq2seq, "bahdanau": bahdanau, "luong": luong}
+LADDER: dict[str, Callable[..., Seq2Seq]] = {
+    "seq2seq": seq2seq,
+    "bahdanau": bahdanau,
+    "luong": luong,
+    "pointer-network": pointer_network,
+}
 
 
 def build(settings: ModelSettings, source: int, target: int, shared: bool = False) -> Seq2Seq:
@@ -24,4 +30,4 @@ def build(settings: ModelSettings, source: int, target: int, shared: bool = Fals
     return builder(settings, source, target, shared)  # type: ignore[no-any-return]
 
 
-__all__ = ["LADDER", "Seq2Seq", "bahdanau", "build", "luong", "seq2seq"]
+__all__ = ["LADDER", "Seq2Seq", "bahdanau", "build", "luong", "pointer_network", "seq2seq"]

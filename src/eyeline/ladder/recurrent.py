@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from eyeline.config_models import RecurrentSettings
-from eyeline.nn import CopyBridge, DenseBridge, Embedding, RecurrentEncoder, Stack
+from eyeline.nn import CopyBridge, DenseBridge, Embedding, RecurrentEncoder, RecurrentLayers, Stack
 
 CELLS: dict[str, type[nn.RNN] | type[nn.LSTM] | type[nn.GRU]] = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 
@@ -16,16 +16,19 @@ def embeddings(settings: RecurrentSettings, source: int, target: int, shared: bo
     return below, below if shared else Embedding(target, settings.embedding_size, settings.dropout)
 
 
-def encoder(settings: RecurrentSettings, embedding: Embedding) -> RecurrentEncoder:
-    """The encoder: `encoder_layers` layers of `encoder_size` a direction."""
+def layers(settings: RecurrentSettings, input_size: int) -> list[nn.RNNBase]:
+    """The encoder's layers: `encoder_layers` of `encoder_size` a direction."""
     width = settings.encoder_size * (2 if settings.bidirectional else 1)
-    layers = [
-        CELLS[settings.cell](
-            width if number else embedding.size, settings.encoder_size, batch_first=True, bidirectional=settings.bidirectional
-        )
-        for number in range(settings.encoder_layers)
+    sizes = [input_size] + [width] * (settings.encoder_layers - 1)
+    return [
+        CELLS[settings.cell](size, settings.encoder_size, batch_first=True, bidirectional=settings.bidirectional)
+        for size in sizes
     ]
-    return RecurrentEncoder(embedding, layers, settings.dropout)
+
+
+def encoder(settings: RecurrentSettings, embedding: Embedding) -> RecurrentEncoder:
+    """The encoder of symbols."""
+    return RecurrentEncoder(embedding, layers(settings, embedding.size), settings.dropout)
 
 
 def stack(settings: RecurrentSettings, input_size: int) -> Stack:
@@ -34,7 +37,7 @@ def stack(settings: RecurrentSettings, input_size: int) -> Stack:
     return Stack([CELLS[settings.cell](size, settings.decoder_size, batch_first=True) for size in sizes], settings.dropout)
 
 
-def bridge(below: RecurrentEncoder, above: Stack) -> nn.Module:
+def bridge(below: RecurrentLayers, above: Stack) -> nn.Module:
     """Last states as they are where shapes agree, else through a layer each."""
     if (below.depth, below.size) == (above.depth, above.size):
         return CopyBridge()

@@ -14,8 +14,9 @@ from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, Ste
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.heads import Generate
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
+from eyeline.nn.pointing import Distinct, ElementEncoder, Point, Repeatable, StepThenPoint, Symbols, Vectors
 from eyeline.nn.readout import Attentional, Maxout
-from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, Reversed, Stack
+from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, RecurrentLayers, Reversed, Stack
 from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
 
 __all__ = [
@@ -29,8 +30,10 @@ __all__ = [
     "ContextEveryStep",
     "CopyBridge",
     "DenseBridge",
+    "Distinct",
     "DotAttention",
     "DotScore",
+    "ElementEncoder",
     "Embedding",
     "Encoding",
     "GeneralAttention",
@@ -40,13 +43,19 @@ __all__ = [
     "Keys",
     "Maxout",
     "MultiHeadAttention",
+    "Point",
     "RecurrentEncoder",
+    "RecurrentLayers",
+    "Repeatable",
     "Reversed",
     "Score",
     "Stack",
     "StateOnly",
     "StepThenAttend",
     "StepThenAttendFed",
+    "StepThenPoint",
+    "Symbols",
+    "Vectors",
     "masked_softmax",
     "scaled_dot_product_attention",
 ]

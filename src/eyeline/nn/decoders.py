@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -72,7 +72,16 @@ class AttentionMemory:
         return select(self, rows)
 
 
-M = TypeVar("M", VectorMemory, AttentionMemory)
+class Begun(Memory, Protocol):
+    """A memory that holds the decoder's first state."""
+
+    @property
+    def initial(self) -> Tensor:
+        """[N, L, P, D]"""
+        ...
+
+
+M = TypeVar("M", bound=Begun)
 
 
 class Parallel(nn.Module, ABC, Generic[M]):

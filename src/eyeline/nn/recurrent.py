@@ -76,11 +76,11 @@ class Encoding:
     mask: Tensor  # [B, S], True = hidden
 
 
-class RecurrentEncoder(nn.Module):
-    """Recurrent layers over embedded symbols. What lies beyond a source's length is never read.
+class RecurrentLayers(nn.Module):
+    """Recurrent layers over the elements of a source. What lies beyond a source's length is never read.
 
     Args:
-        embedding: ids [B, S] to vectors [B, S, E].
+        embedding: makes the vectors that the encoders built on this read.
         layers: batch-first, one-layer `nn.RNN`, `nn.LSTM` or `nn.GRU`; bidirectional ones feed both directions to the next.
         dropout: between layers and on the top states.
     """
@@ -93,9 +93,10 @@ class RecurrentEncoder(nn.Module):
         self.size = layers[0].hidden_size * (2 if layers[0].bidirectional else 1)
         self.depth, self.planes = len(layers), _planes(layers[0])
 
-    def forward(self, source: Source) -> Encoding:
-        lengths = source.lengths.cpu().clamp(min=1)  # a source without symbols is read as one PAD, and stays wholly hidden
-        inputs, final = self.embedding(source.ids.masked_fill(source.mask, PAD)), []
+    def read(self, inputs: Tensor, source: Source) -> Encoding:
+        """What the layers make of `inputs` [B, S, E], zero where hidden."""
+        lengths = source.lengths.cpu().clamp(min=1)  # an empty source is read as one zero vector, and stays wholly hidden
+        final = []
         for number, cell in enumerate(self.layers):
             packed = pack_padded_sequence(
                 self.dropout(inputs) if number else inputs, lengths, batch_first=True, enforce_sorted=False
@@ -105,6 +106,13 @@ class RecurrentEncoder(nn.Module):
             planes = torch.stack(last if self.planes == 2 else (last,))  # [P, directions, B, D/directions]
             final.append(planes.permute(2, 0, 1, 3).flatten(2))  # [B, P, D]: of one example, forward beside backward
         return Encoding(self.dropout(inputs), torch.stack(final, 1), source.mask)
+
+
+class RecurrentEncoder(RecurrentLayers):
+    """Recurrent layers over embedded symbols: `embedding` makes ids [B, S] into vectors [B, S, E]."""
+
+    def forward(self, source: Source) -> Encoding:
+        return self.read(self.embedding(source.ids.masked_fill(source.mask, PAD)), source)
 
 
 class Reversed(nn.Module):
