@@ -62,6 +62,14 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
         tokenizer.update(source=None, target=None)
     if search.get("max_length") is not None:
         search["min_length"] = min(search.get("min_length", 0), search["max_length"])
+    model = values.get("model", {})
+    if model.get("architecture") == "seq2seq":
+        for section, name in ((training, "coverage_loss"), (training, "guided_alignment"), (search, "coverage_penalty")):
+            section.pop(name, None)
+    if model.get("scope", "global") != "global":
+        model.pop("coverage", None)
+    if model.get("score") != "projected-dot":
+        model.pop("rank", None)
     return values
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from eyeline.config_base import Duration, Fraction, Real, Settings, Whole
-from eyeline.config_models import BahdanauSettings, ModelSettings, Seq2SeqSettings
+from eyeline.config_models import MODEL_SETTINGS, BahdanauSettings, ModelSettings, PointerNetworkSettings, Seq2SeqSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
 
@@ -35,6 +35,8 @@ class DataSettings(Settings):
     """language code of the target"""
     columns: list[str] = ["source", "target"]
     """what the columns of a TSV hold, in order: source, target, features, alignment, or - for a column to leave out"""
+    links: Literal["words", "characters"] = "words"
+    """what the pairs' own alignment links count: words between blanks, or characters, as in the generated dates and numerals"""
     normalization: Normalization | dict[Literal["source", "target"], Normalization] = "nfc"
     """nfc, nfd, jamo (Hangul syllables to letters) or none; one for both sides or {source: …, target: …}"""
     lowercase: bool = False
@@ -76,7 +78,7 @@ class SideTokenizerSettings(Settings):
 
 class TokenizerSettings(Settings):
     kind: TokenizerKind = "character"
-    """character, word, whitespace-symbols, bpe or unigram"""
+    """character, word, whitespace-symbols, bpe or unigram; default of pointer-network: whitespace-symbols"""
     size: Whole = Field(8000, ge=8)
     """the most entries of a vocabulary"""
     shared: bool = False
@@ -191,6 +193,11 @@ class SearchSettings(Settings):
         return self
 
 
+def _points(architecture: object) -> bool:
+    known = MODEL_SETTINGS.get(architecture) if isinstance(architecture, str) else None
+    return known is not None and known.outputs == "positions"
+
+
 class Config(Settings):
     """Every setting of a run, as resolved; `config.yaml` of a run directory is this and enough to repeat the run."""
 
@@ -216,6 +223,8 @@ class Config(Settings):
         values = {name: section for name, section in values.items() if section is not None}
         if isinstance(values.get("model"), dict):
             values["model"] = {"architecture": BahdanauSettings().architecture, **values["model"]}
+            if _points(values["model"]["architecture"]) and isinstance(values.setdefault("tokenizer", {}), dict):
+                values["tokenizer"] = {"kind": "whitespace-symbols", **values["tokenizer"]}
         return values
 
     @model_validator(mode="after")
@@ -229,6 +238,16 @@ class Config(Settings):
             if value and isinstance(self.model, Seq2SeqSettings):
                 raise ValueError(f"{name}={value:g} needs attention, and model.architecture={self.model.architecture} has none")
         return self
+
+    @property
+    def points(self) -> bool:
+        """Whether outputs are positions of the source."""
+        return self.model.outputs == "positions"
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers each element of a source has; 0 where sources are symbols."""
+        return self.model.element_size if isinstance(self.model, PointerNetworkSettings) else 0
 
     def to_yaml(self) -> str:
         """YAML that `from_yaml` reads back to an equal Config."""

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from eyeline.config_base import Real, Settings, Whole
 
+# What a model's output ids mean: entries of the target vocabulary; these and the source's own symbols; positions of the source.
+Outputs = Literal["vocabulary", "copies", "positions"]
 Coverage = Literal["none", "sum", "fertility", "gated"]
 
 
-class RecurrentSettings(Settings):
-    """What every recurrent rung has."""
+class Architecture(Settings):
+    """What every rung has."""
 
+    outputs: ClassVar[Outputs] = "vocabulary"
     architecture: str
     """the name of the rung"""
+
+
+class RecurrentSettings(Architecture):
+    """What every recurrent rung has."""
+
     bidirectional: bool = True
     """encode in both directions"""
     cell: Literal["rnn", "lstm", "gru"] = "lstm"
@@ -70,8 +78,21 @@ class LuongSettings(RecurrentSettings):
     input_feeding: bool = True
     """feed the attentional vector to the next step; without it all target positions are trained at once"""
 
+    @model_validator(mode="after")
+    def _coverage_is_of_the_whole_source(self) -> LuongSettings:
+        if self.coverage != "none" and self.scope != "global":
+            raise ValueError(f"coverage={self.coverage} counts looks at the whole source, scope={self.scope} sees a window of it")
+        return self
+
+    @model_validator(mode="after")
+    def _only_projections_have_a_rank(self) -> LuongSettings:
+        if self.rank is not None and self.score != "projected-dot":
+            raise ValueError(f"rank={self.rank} is for score=projected-dot; score={self.score} has none: leave rank out")
+        return self
+
 
 class PointerNetworkSettings(RecurrentSettings):
+    outputs: ClassVar[Outputs] = "positions"
     architecture: Literal["pointer-network"] = "pointer-network"
     """outputs are positions of the source (Vinyals 2015)"""
     bidirectional: bool = False
@@ -85,6 +106,7 @@ class PointerNetworkSettings(RecurrentSettings):
 
 
 class PointerGeneratorSettings(RecurrentSettings):
+    outputs: ClassVar[Outputs] = "copies"
     architecture: Literal["pointer-generator"] = "pointer-generator"
     """generates from the vocabulary or copies from the source (See 2017)"""
     attention_size: Whole = Field(256, ge=1)
@@ -93,7 +115,7 @@ class PointerGeneratorSettings(RecurrentSettings):
     """what attention knows of where it has looked: none, sum (See 2017), fertility or gated (Tu 2016)"""
 
 
-class TransformerSettings(Settings):
+class TransformerSettings(Architecture):
     architecture: Literal["transformer"] = "transformer"
     """self-attention and cross-attention, no recurrence (Vaswani 2017)"""
     size: Whole = Field(256, ge=1)
@@ -129,13 +151,14 @@ class TransformerSettings(Settings):
 
 
 class PointerGeneratorTransformerSettings(TransformerSettings):
+    outputs: ClassVar[Outputs] = "copies"
     architecture: Literal["pointer-generator-transformer"] = "pointer-generator-transformer"  # type: ignore[assignment]
     """a Transformer that generates from the vocabulary or copies from the source"""
     copy_head: Literal["learned"] | Whole = "learned"
     """what copies: a cross-attention of its own on top (learned), or this head of the last decoder layer"""
 
 
-class StateSpaceSettings(Settings):
+class StateSpaceSettings(Architecture):
     architecture: Literal["state-space"] = "state-space"
     """selective state spaces with cross-attention (Gu & Dao 2023)"""
     size: Whole = Field(256, ge=1)
@@ -162,6 +185,6 @@ ModelSettings = Annotated[
     Seq2SeqSettings | BahdanauSettings | LuongSettings | PointerNetworkSettings,
     Field(discriminator="architecture"),
 ]
-MODEL_SETTINGS: dict[str, type[Settings]] = {
+MODEL_SETTINGS: dict[str, type[Architecture]] = {
     kind.model_fields["architecture"].default: kind for kind in get_args(get_args(ModelSettings)[0])
 }

@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
 from eyeline.errors import DataError, require
 from eyeline.text.lines import BadLine, Line, read_lines
-from eyeline.text.records import BAD_JSON, Columns, Fault, Pair, from_columns, from_record
+from eyeline.text.records import BAD_JSON, Columns, Fault, Languages, Pair, from_columns, from_record
 from eyeline.text.tally import Tally
 from eyeline.text.words import is_blank
 
@@ -28,7 +29,7 @@ _BRACE = re.compile(r"^(.*)\{([^{}]*,[^{}]*)\}(.*)$", re.DOTALL)
 _WHOLE = (".tsv", ".jsonl", ".parquet")  # files that hold both sides
 
 OnBadLine = Literal["error", "skip"]
-Languages = tuple[str | None, str | None]
+ToPair = Callable[[object, str, int], Pair | Fault]  # a JSON object or a row of a table, its file, its line
 
 
 @dataclass
@@ -59,6 +60,7 @@ def read_pairs(
     source_language: str | None = None,
     target_language: str | None = None,
     report: ReadReport | None = None,
+    numbers: bool = False,
 ) -> Iterator[Pair]:
     """The pairs of all files in order, one at a time. Blank sides are kept: see `drop_blank`.
 
@@ -67,15 +69,16 @@ def read_pairs(
         on_bad_line: `error` stops at a line that is no pair and names it, `skip` counts it in the report.
         source_language, target_language: complete a bare prefix and choose the keys of JSON's `translation`.
         report: is filled while the pairs are drawn.
+        numbers: JSON and tables may have lists of numbers as sources, which become text (`vectors.written`).
 
     Raises:
         ConfigError: a column's role is unknown, missing or given twice.
         DataError: a file is absent, empty or damaged; two files differ in their number of lines; a bad line.
     """
     layout = Columns.parse(columns)
-    languages = (source_language, target_language)
+    to_pair = partial(from_record, (source_language, target_language), numbers)
     files = resolve(paths, source_language, target_language)
-    return _read(files, layout, languages, on_bad_line, report if report is not None else ReadReport())
+    return _read(files, layout, to_pair, on_bad_line, report if report is not None else ReadReport())
 
 
 def drop_blank(pairs: Iterator[Pair], skipped: Tally) -> Iterator[Pair]:
@@ -148,12 +151,12 @@ def _prefix_sides(path: str, languages: Languages) -> tuple[str, str] | None:
 
 
 def _read(
-    files: Sequence[PairFiles], columns: Columns, languages: Languages, on_bad_line: OnBadLine, report: ReadReport
+    files: Sequence[PairFiles], columns: Columns, to_pair: ToPair, on_bad_line: OnBadLine, report: ReadReport
 ) -> Iterator[Pair]:
     for file in files:
         report.files.append(file.name)
         rows = faults = 0
-        for item in _rows(file, columns, languages, report):
+        for item in _rows(file, columns, to_pair, report):
             rows += 1
             if isinstance(item, Pair):
                 report.pairs += 1
@@ -169,17 +172,17 @@ def _read(
             raise DataError(f"no pairs: each of the {rows:,} lines was skipped", file.name)
 
 
-def _rows(file: PairFiles, columns: Columns, languages: Languages, report: ReadReport) -> Iterator[Pair | Fault]:
+def _rows(file: PairFiles, columns: Columns, to_pair: ToPair, report: ReadReport) -> Iterator[Pair | Fault]:
     """The rows of one corpus, good and bad."""
     if len(file.paths) == 2:
         return _parallel(*file.paths)
     path = file.paths[0]
     if os.path.isdir(path):
-        return _from_table(_saved_dataset(path), languages, path)
+        return _from_table(_saved_dataset(path), to_pair, path)
     if _suffix(path) == ".parquet":
-        return _from_table(_parquet(path), languages, path)
+        return _from_table(_parquet(path), to_pair, path)
     if _suffix(path) == ".jsonl":
-        return _json_lines(path, languages)
+        return _json_lines(path, to_pair)
     return _tab_separated(path, columns, report)
 
 
@@ -193,7 +196,7 @@ def _tab_separated(path: str, columns: Columns, report: ReadReport) -> Iterator[
         yield from_columns(cells, columns, path, line.number)
 
 
-def _json_lines(path: str, languages: Languages) -> Iterator[Pair | Fault]:
+def _json_lines(path: str, to_pair: ToPair) -> Iterator[Pair | Fault]:
     for line in read_lines(path):
         if isinstance(line, BadLine):
             yield Fault(path, line.number, line.reason, line.detail)
@@ -205,7 +208,7 @@ def _json_lines(path: str, languages: Languages) -> Iterator[Pair | Fault]:
             column = f" at character {error.pos + 1} of the line" if isinstance(error, json.JSONDecodeError) else ""
             yield Fault(path, line.number, BAD_JSON, f"{BAD_JSON}: {why[0].lower()}{why[1:]}{column}")
             continue
-        yield from_record(record, languages, path, line.number)
+        yield to_pair(record, path, line.number)
 
 
 def _parallel(source_path: str, target_path: str) -> Iterator[Pair | Fault]:
@@ -235,9 +238,9 @@ def _side_by_side(source: Line | BadLine, target: Line | BadLine, source_path: s
     return Pair(source.text, target.text, (), None, source_path, source.number)
 
 
-def _from_table(records: Iterator[object], languages: Languages, path: str) -> Iterator[Pair | Fault]:
+def _from_table(records: Iterator[object], to_pair: ToPair, path: str) -> Iterator[Pair | Fault]:
     for row, record in enumerate(records, start=1):
-        yield from_record(record, languages, path, row)
+        yield to_pair(record, path, row)
 
 
 def _parquet(path: str) -> Iterator[object]:

@@ -5,11 +5,15 @@ A row that cannot be a pair is a `Fault`, a value: whether it stops the run or i
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from eyeline.errors import ConfigError, nearest
+from eyeline.errors import ConfigError, UserError, nearest
+from eyeline.text import vectors
+
+Languages = tuple[str | None, str | None]
 
 ROLES = ("source", "target", "features", "alignment")
 IGNORED = ("-", "_")
@@ -89,30 +93,33 @@ def from_columns(cells: Sequence[str], columns: Columns, path: str, line: int) -
     )
 
 
-def from_record(record: object, languages: tuple[str | None, str | None], path: str, line: int) -> Pair | Fault:
+def from_record(languages: Languages, numbers: bool, record: object, path: str, line: int) -> Pair | Fault:
     """A JSON object, or a row of a table, in one of three shapes.
 
     `{"source", "target"}` and `{"src", "tgt"}`, either with `"features"` (a list, or text cut at `;`) and `"alignment"`, or
     `{"translation": {"de": …, "en": …}}`, whose keys are `languages`, or, when these are not given, its only two in order.
+    A target may be a list of positions; a source may be a list of numbers, or of lists of them, where `numbers` says so.
     """
     try:
-        source, target, others = _sides(record, languages)
+        source, target, others = _sides(record, languages, numbers)
         features = _features(others.get("features"))
         alignment = others.get("alignment")
         if alignment is not None:
             _check_text(alignment, "alignment")
         return Pair(source, target, features, str(alignment) if alignment is not None else None, path, line)
+    except UserError as error:
+        return Fault(path, line, BAD_RECORD, error.what)
     except ValueError as error:
         return Fault(path, line, BAD_RECORD, str(error))
 
 
-def _sides(record: object, languages: tuple[str | None, str | None]) -> tuple[str, str, Mapping[str, object]]:
+def _sides(record: object, languages: Languages, numbers: bool) -> tuple[str, str, Mapping[str, object]]:
     """Source, target, and the mapping in which the rest may stand. Raises ValueError with what is wrong."""
     if not isinstance(record, Mapping):
         raise ValueError("not an object with a source and a target")
     for names in (("source", "target"), ("src", "tgt")):
         if all(name in record for name in names):
-            return _check_text(record[names[0]], names[0]), _check_text(record[names[1]], names[1]), record
+            return _source(record[names[0]], names[0], numbers), _target(record[names[1]], names[1]), record
     translation = record.get("translation")
     if isinstance(translation, Mapping):
         keys = languages if None not in languages else tuple(translation)
@@ -124,6 +131,24 @@ def _sides(record: object, languages: tuple[str | None, str | None]) -> tuple[st
         return _check_text(translation[keys[0]], str(keys[0])), _check_text(translation[keys[1]], str(keys[1])), record
     found = ", ".join(f"'{name}'" for name in record) or "nothing"
     raise ValueError(f"'source' and 'target' are wanted (or 'src' and 'tgt', or 'translation'), found {found}")
+
+
+def _source(value: object, name: str, numbers: bool) -> str:
+    if not isinstance(value, list):
+        return _check_text(value, name)
+    if not numbers:
+        raise ValueError(f"'{name}' is a list, not text; sources of numbers are for pointer-network")
+    return vectors.written(value)
+
+
+def _target(value: object, name: str) -> str:
+    """Text, or a list of positions as text."""
+    if not isinstance(value, list):
+        return _check_text(value, name)
+    for number in value:
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            raise ValueError(f"'{name}' is a list of positions, and {json.dumps(number, default=str)[:20]} is none")
+    return vectors.written_positions(value)
 
 
 def _check_text(value: object, name: str) -> str:
