@@ -36,6 +36,11 @@ def scaled_dot(query: Array, keys: Array) -> Array:
     return dot(query, keys) / len(query) ** 0.5
 
 
+def projected_dot(query: Array, keys: Array, W_Q: Array, W_K: Array) -> Array:
+    """One head of Vaswani et al. 2017, section 3.2.2: (W_Q q)ᵀ (W_K kⱼ) / √r; W_Q [r, Dq], W_K [r, Dk]."""
+    return scaled_dot(W_Q @ query, np.array([W_K @ key for key in keys]))
+
+
 def softmax(scores: Array) -> Array:
     """exp(eⱼ) / Σₖ exp(eₖ), shifted by the largest so that nothing overflows."""
     powers = [np.exp(score - max(scores)) for score in scores]
@@ -48,3 +53,22 @@ def weighted_sum(weights: Array, values: Array) -> Array:
     for weight, value in zip(weights, values, strict=True):
         context = context + weight * value
     return context
+
+
+def within(scores: Array, centre: float, window: int) -> Array:
+    """Luong et al. 2015, section 3.2: softmax over the positions j with |j − p| ≤ D, zero elsewhere."""
+    seen = [j for j in range(len(scores)) if centre - window <= j <= centre + window]
+    weights = np.zeros(len(scores))
+    weights[seen] = softmax(scores[seen])
+    return weights
+
+
+def predicted(query: Array, W: Array, v: Array, length: int) -> float:
+    """Luong et al. 2015, equation 9: p = S · sigmoid(vᵀ tanh(W q))."""
+    return float(length / (1 + np.exp(-v @ np.tanh(W @ query))))
+
+
+def favoured(weights: Array, centre: float, window: int) -> Array:
+    """Luong et al. 2015, equation 10: aⱼ · exp(−(j − p)² / 2σ²) with σ = D / 2."""
+    sigma = window / 2
+    return np.array([weight * np.exp(-((j - centre) ** 2) / (2 * sigma**2)) for j, weight in enumerate(weights)])

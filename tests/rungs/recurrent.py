@@ -28,6 +28,23 @@ def options() -> Iterator[tuple[str, type[Settings], dict[str, Any]]]:
         name = f"luong-{score}{'-bi' if bidirectional else ''}{'-fed' if feeding else ''}"
         widths = {"decoder_size": 8 if bidirectional else 4} if score == "dot" else {}
         yield name, LuongSettings, {"bidirectional": bidirectional, "score": score, "input_feeding": feeding, **widths}
+    yield from _luong_further()
+
+
+def _luong_further() -> Iterator[tuple[str, type[Settings], dict[str, Any]]]:
+    """The scores after Luong's, and windows narrower than the sources over scores of several kinds."""
+    one, both = {"bidirectional": False}, {"bidirectional": True}
+    chosen: dict[str, dict[str, Any]] = {
+        "scaled-dot-bi-fed": {**both, "score": "scaled-dot", "decoder_size": 8},
+        "projected-dot": {**one, "score": "projected-dot", "input_feeding": False},
+        "projected-dot-rank3-bi-fed": {**both, "score": "projected-dot", "rank": 3},
+        "local-m-dot": {**one, "score": "dot", "scope": "local-m", "window": 1, "decoder_size": 4, "input_feeding": False},
+        "local-m-concat-bi-fed": {**both, "score": "concat", "scope": "local-m", "window": 1},
+        "local-p-general": {**one, "score": "general", "scope": "local-p", "window": 2, "input_feeding": False},
+        "local-p-projected-dot-bi-fed": {**both, "score": "projected-dot", "rank": 4, "scope": "local-p", "window": 1},
+    }
+    for name, given in chosen.items():
+        yield f"luong-{name}", LuongSettings, given
 
 
 def _settings() -> dict[str, Settings]:
@@ -41,4 +58,8 @@ def _settings() -> dict[str, Settings]:
     return made
 
 
-FAMILY = Family(_settings(), models.log_probabilities)
+def _rows_sum_to_one(settings: Settings) -> bool:
+    return not (isinstance(settings, LuongSettings) and settings.scope == "local-p")  # a Gaussian takes a share of each weight
+
+
+FAMILY = Family(_settings(), models.log_probabilities, rows_sum_to_one=_rows_sum_to_one)

@@ -7,17 +7,28 @@ from eyeline.nn.attention import (
     DotAttention,
     GeneralAttention,
     Keys,
+    ProjectedDotAttention,
+    ScaledDotAttention,
     masked_softmax,
     scaled_dot_product_attention,
 )
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.heads import Generate
+from eyeline.nn.local import LocalMonotonic, LocalPredictive
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.pointing import Distinct, ElementEncoder, Point, Repeatable, StepThenPoint, Symbols, Vectors
 from eyeline.nn.readout import Attentional, Maxout
 from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, RecurrentLayers, Reversed, Stack
-from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
+from eyeline.nn.scores import (
+    AdditiveScore,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    ProjectedDotScore,
+    ScaledDotScore,
+    Score,
+)
 
 __all__ = [
     "AdditiveAttention",
@@ -41,13 +52,19 @@ __all__ = [
     "Generate",
     "HeadKeys",
     "Keys",
+    "LocalMonotonic",
+    "LocalPredictive",
     "Maxout",
     "MultiHeadAttention",
     "Point",
+    "ProjectedDotAttention",
+    "ProjectedDotScore",
     "RecurrentEncoder",
     "RecurrentLayers",
     "Repeatable",
     "Reversed",
+    "ScaledDotAttention",
+    "ScaledDotScore",
     "Score",
     "Stack",
     "StateOnly",

@@ -14,7 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from eyeline.contracts import select
-from eyeline.nn.scores import AdditiveScore, ConcatScore, DotScore, GeneralScore, Score
+from eyeline.nn.scores import (
+    AdditiveScore,
+    ConcatScore,
+    DotScore,
+    GeneralScore,
+    ProjectedDotScore,
+    ScaledDotScore,
+    Score,
+)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -136,3 +144,17 @@ class GeneralAttention(Attention):
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__(GeneralScore(query_size, key_size))
+
+
+class ScaledDotAttention(Attention):
+    """Attention with the scaled dot score (Vaswani et al. 2017); both widths must be equal."""
+
+    def __init__(self, query_size: int, key_size: int | None = None) -> None:
+        super().__init__(ScaledDotScore(query_size, query_size if key_size is None else key_size))
+
+
+class ProjectedDotAttention(Attention):
+    """Attention with the general score in two factors and scaled; `rank` defaults to the query's width."""
+
+    def __init__(self, query_size: int, key_size: int, rank: int | None = None) -> None:
+        super().__init__(ProjectedDotScore(query_size, key_size, rank or query_size))

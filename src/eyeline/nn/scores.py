@@ -6,6 +6,7 @@ A score is in two halves, so that what depends on the source alone is computed o
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 
 import torch
@@ -67,6 +68,15 @@ class ConcatScore(Score):
         return self.vector(torch.tanh(mixed_query[:, :, None] + projected[:, None])).squeeze(-1)  # type: ignore[no-any-return]
 
 
+def _of_one_width(score: str, instead: str, query_size: int, key_size: int) -> None:
+    if query_size != key_size:
+        raise ConfigError(
+            f"the {score} score multiplies vectors of one width, but the query has {query_size} and the keys {key_size}",
+            f"score={score}",
+            f"use score={instead}, which maps one onto the other, or make the widths equal",
+        )
+
+
 class DotScore(Score):
     """qᵀ k: Luong et al. 2015, equation 8. Has no parameters, so both widths must be equal.
 
@@ -76,12 +86,7 @@ class DotScore(Score):
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
-        if query_size != key_size:
-            raise ConfigError(
-                f"the dot score multiplies vectors of one width, but the query has {query_size} and the keys {key_size}",
-                "score=dot",
-                "use score=general, which maps one onto the other, or make the widths equal",
-            )
+        _of_one_width("dot", "general", query_size, key_size)
         self.size = key_size
 
     def project(self, keys: Tensor) -> Tensor:
@@ -104,3 +109,44 @@ class GeneralScore(Score):
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return query @ projected.transpose(1, 2)
+
+
+class ScaledDotScore(Score):
+    """qᵀ k / √D: Vaswani et al. 2017, equation 1. Has no parameters, so both widths must be equal.
+
+    Raises:
+        ConfigError: when the widths differ.
+    """
+
+    def __init__(self, query_size: int, key_size: int) -> None:
+        super().__init__()
+        _of_one_width("scaled-dot", "projected-dot", query_size, key_size)
+        self.size = key_size
+
+    def project(self, keys: Tensor) -> Tensor:
+        return keys
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        return query @ projected.transpose(1, 2) / math.sqrt(self.size)
+
+
+class ProjectedDotScore(Score):
+    """(W_Q q)ᵀ (W_K k) / √r: the general score with its W in two factors, W = W_Qᵀ W_K / √r, of rank r at most.
+
+    It is what one head of Vaswani et al. 2017, section 3.2.2, scores with. The scale keeps the spread of the scores apart from r.
+
+    Args:
+        rank: width r of the space that both are projected into.
+    """
+
+    def __init__(self, query_size: int, key_size: int, rank: int) -> None:
+        super().__init__()
+        self.query = nn.Linear(query_size, rank, bias=False)
+        self.key = nn.Linear(key_size, rank, bias=False)
+        self.size = rank
+
+    def project(self, keys: Tensor) -> Tensor:
+        return self.key(keys)  # type: ignore[no-any-return]
+
+    def forward(self, query: Tensor, projected: Tensor) -> Tensor:
+        return self.query(query) @ projected.transpose(1, 2) / math.sqrt(self.size)  # type: ignore[no-any-return]
