@@ -1,5 +1,8 @@
 """Pairs made from rules, without end, with alignments known by construction: what they share, and the frozen samples.
 
+Of two kinds: text with the links between its tokens (dates, numerals, reversal, sorting of symbols), and elements of real numbers
+with the positions to point at (sorting, hulls, triangulations, tours).
+
 An alignment is text of links between tokens, counted from zero, source first: `i-j` is sure (these two stand for each
 other), `ipj` is possible (j may well come from i). The sure links are part of the possible ones, as alignment error rates
 have it, and each pair of tokens is written once. Target tokens without any link, such as the hyphens of 2024-01-05, come from
@@ -11,11 +14,13 @@ from __future__ import annotations
 
 import gzip
 import importlib.resources
-import io
+import json
 import random
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 from eyeline.errors import ConfigError, nearest
 from eyeline.files import beside
@@ -32,6 +37,14 @@ class GeneratedPair:
     source: str
     target: str
     alignment: str  # `0-0 0p1 …`, sorted
+
+
+@dataclass(frozen=True)
+class PointingPair:
+    """A source of real-valued elements, and the positions in it that are the answer, in order, counted from zero."""
+
+    source: tuple[tuple[float, ...], ...]  # one tuple an element, all of one length
+    target: tuple[int, ...]
 
 
 class Links:
@@ -63,8 +76,22 @@ def draws(size: int, chance: random.Random) -> Iterator[int]:
             moved[other] = here
 
 
+def tsv_lines(pairs: Iterable[GeneratedPair]) -> Iterator[bytes]:
+    """Pairs as UTF-8 lines `source TAB target TAB alignment`."""
+    for pair in pairs:
+        fields = (pair.source, pair.target, pair.alignment)
+        assert not any(mark in text for text in fields for mark in "\t\n\r"), f"{pair} does not fit into a line"
+        yield ("\t".join(fields) + "\n").encode("utf-8")
+
+
+def jsonl_lines(pairs: Iterable[PointingPair]) -> Iterator[bytes]:
+    """Pairs as lines `{"source": [[x, y], …], "target": [i, j, …]}`, every number with the fewest digits that give it back."""
+    for pair in pairs:
+        yield (json.dumps({"source": pair.source, "target": pair.target}) + "\n").encode("ascii")
+
+
 def write_tsv(pairs: Iterable[GeneratedPair], path: str | Path) -> int:
-    """Writes pairs as UTF-8 lines `source TAB target TAB alignment`; a name that ends in .gz is compressed.
+    """Writes `tsv_lines`, one pair at a time; a name that ends in .gz is compressed.
 
     The file appears whole or not at all, and what it replaces stays until then. The same pairs give the same bytes.
 
@@ -74,20 +101,24 @@ def write_tsv(pairs: Iterable[GeneratedPair], path: str | Path) -> int:
     Raises:
         UserError: the file cannot be written.
     """
-    lines = []
-    for pair in pairs:
-        fields = (pair.source, pair.target, pair.alignment)
-        assert not any(mark in text for text in fields for mark in "\t\n\r"), f"{pair} does not fit into a line"
-        lines.append("\t".join(fields) + "\n")
-    content = "".join(lines).encode("utf-8")
-    if str(path).endswith(".gz"):
-        held = io.BytesIO()
-        with gzip.GzipFile(filename="", mode="wb", fileobj=held, compresslevel=9, mtime=0) as stream:
-            stream.write(content)
-        content = held.getvalue()
-    with beside(path) as temporary:
-        temporary.write_bytes(content)
-    return len(lines)
+    return _write(tsv_lines(pairs), path)
+
+
+def write_jsonl(pairs: Iterable[PointingPair], path: str | Path) -> int:
+    """Writes `jsonl_lines`; in all else as `write_tsv`."""
+    return _write(jsonl_lines(pairs), path)
+
+
+def _write(lines: Iterator[bytes], path: str | Path) -> int:
+    count = 0
+    with beside(path) as temporary, temporary.open("wb") as raw, ExitStack() as closing:
+        stream: IO[bytes] = raw
+        if str(path).endswith(".gz"):  # neither name nor time inside, so that the same pairs are the same bytes
+            compressed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=9, mtime=0)
+            stream = cast(IO[bytes], closing.enter_context(compressed))
+        for count, line in enumerate(lines, 1):  # noqa: B007
+            stream.write(line)
+    return count
 
 
 def sample(name: str, part: str = "train") -> Path:
