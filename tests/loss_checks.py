@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from attention_loss_checks import ATTENTION_LOSS_CHECKS
 from eyeline import loss
 from eyeline.contracts import PAD, Source, Step
 
@@ -170,4 +171,4 @@ LOSS_CHECKS: dict[str, Callable[[], None]] = {
         rows_add_up,
         slices_equal_one_piece,
     )
-}
+} | ATTENTION_LOSS_CHECKS

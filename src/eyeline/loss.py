@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from eyeline.contracts import Head, Source, Step
 
 SLICE = 4_000_000  # log-probabilities that stand in memory at a time: 16 MB in fp32
+LEAST_WEIGHT = 1e-20  # what attention without any weight on a gold link counts as: -log is 46, and the gradient a number
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,8 @@ class Loss:
     objective: Tensor  # [] what is minimised, smoothing included, summed over real tokens
     nll: Tensor  # [] plain negative log-likelihood, natural log, summed over real tokens
     tokens: int  # real target tokens, END counted
+    coverage: Tensor | None = None  # [] See et al.'s coverage loss, without its weight; None where it is not asked for
+    alignment: Tensor | None = None  # [] cross-entropy against gold links, without its weight
 
 
 def negative_log_likelihood(
@@ -65,3 +69,35 @@ def _sums(
     possible = log_probs.masked_fill(log_probs.isneginf(), 0.0)
     uniform = -possible.mean(-1).masked_fill(target_mask, 0.0).sum()
     return (1 - label_smoothing) * nll + label_smoothing * uniform, nll
+
+
+def coverage_loss(attention: Tensor, target_mask: Tensor) -> Tensor:
+    """Σ_t Σ_j min(α_tj, c_tj) with c_t = Σ_{t'<t} α_t', the steps BEFORE t: See et al. 2017, equations 10 and 12.
+
+    The first step costs nothing, and neither does one that looks where none has looked. Hidden target positions (`target_mask`
+    [B, T] True) cost nothing and cover nothing. Any attention [B, T, S] has this loss, with coverage in its score or not.
+
+    Returns:
+        [] summed over real target positions.
+    """
+    weights = attention.masked_fill(target_mask[..., None], 0.0)
+    before = pad(weights.cumsum(1)[:, :-1], (0, 0, 1, 0))  # [B, T, S]
+    return torch.minimum(weights, before).sum()
+
+
+def guided_alignment_loss(attention: Tensor, links: Tensor, target_mask: Tensor) -> Tensor:
+    """-Σ_t Σ_j A_tj log α_tj, cross-entropy of attention [B, T, S] against gold links: Chen et al. 2016, section 3.
+
+    Chen et al. divide by the number of target words; whoever adds this to a likelihood divides both alike. Finite where the
+    attention has no weight on a gold link.
+
+    Args:
+        links: [B, T, S], each row the gold distribution A_t; a row of zeros has no gold links and costs nothing.
+        target_mask: [B, T] True where hidden, which costs nothing.
+
+    Returns:
+        [] summed over real target positions.
+    """
+    gold = links.masked_fill(target_mask[..., None], 0.0)
+    counted = attention.masked_fill(gold == 0, 1.0)  # its log is 0, and no gradient comes from what has no link
+    return -(gold * counted.clamp(min=LEAST_WEIGHT).log()).sum()
