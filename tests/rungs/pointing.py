@@ -49,8 +49,8 @@ def family(prefix: str) -> Family:
         for name, given in WAYS.items()
         if name.startswith(prefix)
     }
-    # Some inputs lie beyond their own source, and some beyond the widest: they feed zeros.
-    return Family(settings, pointing.log_probabilities, width=width, inputs=FIRST + max(LENGTHS) + 1)
+    # Some inputs lie beyond their own source: they feed zeros.
+    return Family(settings, pointing.log_probabilities, width=width, inputs=FIRST + max(LENGTHS) - 1)
 
 
 SYMBOLS = family("symbols")

@@ -131,7 +131,7 @@ class Repeatable:
 class Visits:
     """How often each position was pointed at."""
 
-    counts: Tensor  # [R, S] float
+    counts: Tensor  # [R, S] long
 
     def select(self, rows: Tensor) -> Visits:
         return select(self, rows)
@@ -141,7 +141,7 @@ class Distinct:
     """No position is pointed at twice; END always may be. Visits follow from the tokens, so that all T are known at once."""
 
     def start(self, memory: PointMemory) -> Visits:
-        return Visits(memory.mask.new_zeros(memory.mask.shape, dtype=torch.float32))
+        return Visits(memory.mask.new_zeros(memory.mask.shape, dtype=torch.long))
 
     def closed(self, tokens: Tensor, looked: Visits, memory: PointMemory) -> tuple[Tensor, Visits]:
         sources, width = memory.mask.shape
