@@ -191,11 +191,14 @@ T = TypeVar("T")
 
 
 def select(value: T, rows: Tensor) -> T:
-    """A copy of a dataclass of batch-first tensors (None, whole numbers and nested ones allowed) with `rows` taken from each."""
+    """A copy of a dataclass of batch-first tensors with `rows` taken from each; None, whole numbers, nested ones and tuples of
+    them are allowed."""
 
     def take(item: Any) -> Any:
         if isinstance(item, Tensor):
             return item.index_select(0, rows.to(item.device))
+        if isinstance(item, tuple):
+            return tuple(take(each) for each in item)
         return item if item is None or isinstance(item, int) else item.select(rows)
 
     return type(value)(*(take(getattr(value, f.name)) for f in fields(value)))  # type: ignore[arg-type]

@@ -1,0 +1,152 @@
+"""How order is told: added to what is embedded, or inside self-attention. Knows positions, counted from 0; not layers.
+
+Added: `Sinusoidal`, `LearnedPositions`, `NoPositions`. Inside: `Rotary`, `Alibi`, `Unordered`. A model has one of each kind,
+and at most one of them tells anything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from eyeline.errors import ConfigError
+
+BASE = 10000.0  # the longest wavelength is 2π·BASE positions (Vaswani et al. 2017, section 3.5)
+
+
+def wavelengths(size: int, like: Tensor) -> Tensor:
+    """[⌈size/2⌉]: 1 / 10000^(2i/size), the angle that pair i turns by from one position to the next, in fp32 or finer."""
+    kind = torch.promote_types(like.dtype, torch.float32)
+    return BASE ** (-torch.arange(0, size, 2, device=like.device, dtype=kind) / size)
+
+
+class Positions(nn.Module, ABC):
+    """What is added to embedded symbols."""
+
+    @abstractmethod
+    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+        """[R, T, D] from `embedded` [R, T, D], whose first symbol stands at position `start`; `mask` [R, T] True = hidden."""
+
+
+class NoPositions(Positions):
+    """Nothing is added: order is told inside attention, or not at all."""
+
+    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+        return embedded
+
+
+class Sinusoidal(Positions):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5)."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+        turns = wavelengths(self.size, embedded)
+        places = torch.arange(start, start + embedded.shape[1], device=embedded.device, dtype=turns.dtype)
+        angles = places[:, None] * turns  # [T, ⌈D/2⌉]
+        waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, : self.size]  # [T, D]
+        return embedded + waves.to(embedded.dtype)
+
+
+class LearnedPositions(Positions):
+    """A table of vectors, one a position, drawn like embeddings that are scaled: N(0, 1).
+
+    Raises, when called:
+        ConfigError: a position beyond the table that is not hidden.
+    """
+
+    def __init__(self, max_positions: int, size: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.empty(max_positions, size).normal_())
+
+    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+        most, last = len(self.table), start + embedded.shape[1]
+        if last > most:
+            longest = last if mask is None else start + int((~mask).sum(1).max())
+            if longest > most:
+                raise ConfigError(
+                    f"an input of {longest} symbols is longer than the table of positions",
+                    f"model.max_positions={most}",
+                    "train with a larger table, shorten the input, or choose positions without a table, such as sinusoidal",
+                )
+        places = torch.arange(start, last, device=embedded.device).clamp(max=most - 1)  # beyond the table all is hidden
+        return embedded + self.table[places]
+
+
+class Order(nn.Module, ABC):
+    """What a self-attention knows of order."""
+
+    @abstractmethod
+    def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
+        """Queries or keys [..., T, E] made to tell their positions `places` [T]."""
+
+    @abstractmethod
+    def bias(self, queries: Tensor, keys: Tensor, kind: torch.dtype) -> Tensor | None:
+        """[H, T, S] of type `kind`, added to the scores of queries at positions [T] and keys at positions [S]; None: nothing."""
+
+
+class Unordered(Order):
+    """Attention over a set: order must come from what is added to the symbols."""
+
+    def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
+        return vectors
+
+    def bias(self, queries: Tensor, keys: Tensor, kind: torch.dtype) -> Tensor | None:
+        return None
+
+
+class Rotary(Order):
+    """Each pair of numbers of a query or key is turned by its position times an angle (Su et al. 2021, section 3.2.2).
+
+    The score of two positions then depends on their distance alone.
+
+    Args:
+        width: E, numbers in a head.
+
+    Raises:
+        ConfigError: an odd width has no pairs.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        if width % 2:
+            raise ConfigError(
+                f"rotary positions turn pairs of numbers, and a head of width {width} has one without a partner",
+                "model.positions=rotary",
+                "make model.size / model.heads even",
+            )
+        self.width = width
+
+    def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
+        turns = wavelengths(self.width, vectors)
+        angles = places.to(turns.dtype)[:, None] * turns  # [T, E/2]
+        sin, cos = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
+        even, odd = vectors[..., 0::2], vectors[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+
+    def bias(self, queries: Tensor, keys: Tensor, kind: torch.dtype) -> Tensor | None:
+        return None
+
+
+class Alibi(Order):
+    """Scores fall with distance: head h of H adds -2^(-8h/H) |i - j|, h from 1 (Press et al. 2022, section 3).
+
+    The paper has decoders only; here an encoder's heads fall off alike to both sides.
+    """
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
+        return vectors
+
+    def bias(self, queries: Tensor, keys: Tensor, kind: torch.dtype) -> Tensor | None:
+        fine = torch.promote_types(kind, torch.float32)
+        slopes = 2.0 ** (-8.0 * torch.arange(1, self.heads + 1, device=queries.device, dtype=fine) / self.heads)
+        distance = (queries[:, None] - keys).abs()  # [T, S]
+        return (-slopes[:, None, None] * distance).to(kind)

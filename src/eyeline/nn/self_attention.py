@@ -1,0 +1,143 @@
+"""Self-attention over everything, to both sides in an encoder, backwards with a cache in a decoder. Knows no layers.
+
+Two parts of one kind make a Transformer's self-attention; whatever keeps the two interfaces can stand in their place:
+`SelfAttention` (mask in, vectors out) and `CausalSelfAttention` (state in, state out). Shapes: inputs [R, T, D], weights
+[R, H, T, S], cached keys and values [R, H, P, E] for P past positions; mask [R, T] True = hidden; E = D/H.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from eyeline.contracts import select
+from eyeline.nn.attention import masked_softmax
+from eyeline.nn.multihead import glorot, head_width, join_heads, split_heads, visible
+from eyeline.nn.positions import Order
+
+
+class Heads(nn.Module):
+    """Queries, keys and values of each head by one product, and the way back.
+
+    Args:
+        order: how queries and keys are told their positions.
+        dropout: on the weights, in training.
+    """
+
+    def __init__(self, size: int, heads: int, order: Order, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.heads, self.width, self.order = heads, head_width(size, heads), order
+        self.inward = glorot(nn.Linear(size, 3 * size), blocks=3)
+        self.outward = glorot(nn.Linear(size, size))
+        self.dropout = nn.Dropout(dropout)
+
+    def split(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T]."""
+        queries, keys, values = (split_heads(part, self.heads) for part in self.inward(inputs).chunk(3, -1))
+        return self.order.turn(queries, places), self.order.turn(keys, places), values
+
+    def join(self, found: Tensor) -> Tensor:
+        """[R, T, D] from [R, H, T, E]."""
+        return self.outward(join_heads(found))  # type: ignore[no-any-return]
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor, bias: Tensor | None) -> Tensor:
+        """[R, H, T, E]: softmax(Q Kᵀ / √E + bias) V where `seen` (broadcastable to [R, H, T, S]), of which no row is empty."""
+        if bias is not None:
+            seen = bias.masked_fill(~seen, -torch.inf)
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, dropout_p=self.rate)
+
+    @property
+    def rate(self) -> float:
+        """Dropout of now."""
+        return self.dropout.p if self.training else 0.0
+
+    def distribution(self, queries: Tensor, keys: Tensor, hidden: Tensor, bias: Tensor | None) -> Tensor:
+        """[R, H, T, S], the weights of `attend` written out; zero where `hidden`."""
+        scores = queries @ keys.transpose(2, 3) * self.width**-0.5
+        return masked_softmax(scores if bias is None else scores + bias, hidden)
+
+
+class BothWays(Heads, ABC):
+    """Self-attention of an encoder."""
+
+    @abstractmethod
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """[B, S, D] from `inputs` [B, S, D]; what is hidden is looked at by nobody, and what it says itself means nothing."""
+
+    @abstractmethod
+    def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        """[B, H, S, S]: where each position looks. `forward` never makes them."""
+
+
+class Causal(Heads, ABC):
+    """Self-attention of a decoder: a position sees itself and what is before it."""
+
+    @abstractmethod
+    def start(self, rows: int, like: Tensor) -> Any:
+        """The state before the first position: a value with `select`, of the device and type of `like`."""
+
+    @abstractmethod
+    def forward(self, inputs: Tensor, past: Any) -> tuple[Tensor, Any]:
+        """[R, T, D] from `inputs` [R, T, D], the T positions that follow on `past`, and the state after them."""
+
+    @abstractmethod
+    def weights(self, inputs: Tensor) -> Tensor:
+        """[R, H, T, T]: where each of the first T positions looks. `forward` never makes them."""
+
+
+class SelfAttention(BothWays):
+    """Every position looks at every other (Vaswani et al. 2017, section 3.2.3)."""
+
+    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(inputs.shape[1], device=inputs.device)
+        queries, keys, values = self.split(inputs, places)
+        bias = self.order.bias(places, places, queries.dtype)
+        return self.join(self.attend(queries, keys, values, visible(mask)[:, None, None], bias))
+
+    def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(inputs.shape[1], device=inputs.device)
+        queries, keys, _ = self.split(inputs, places)
+        return self.distribution(queries, keys, mask[:, None, None], self.order.bias(places, places, queries.dtype))
+
+
+@dataclass(frozen=True)
+class Cache:
+    """Keys and values of all positions so far."""
+
+    keys: Tensor  # [R, H, P, E]
+    values: Tensor  # [R, H, P, E]
+
+    def select(self, rows: Tensor) -> Cache:
+        return select(self, rows)
+
+
+class CausalSelfAttention(Causal):
+    """Every position looks at all before it. The state grows by one key and one value a head and position."""
+
+    def start(self, rows: int, like: Tensor) -> Cache:
+        nothing = like.new_zeros(rows, self.heads, 0, self.width)
+        return Cache(nothing, nothing)
+
+    def forward(self, inputs: Tensor, past: Cache) -> tuple[Tensor, Cache]:
+        before = past.keys.shape[2]
+        places = torch.arange(before + inputs.shape[1], device=inputs.device)  # of all keys; the last T are the queries'
+        queries, keys, values = self.split(inputs, places[before:])
+        now = Cache(torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2))
+        bias = self.order.bias(places[before:], places, queries.dtype)
+        if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
+            found = scaled_dot_product_attention(
+                queries, now.keys, now.values, is_causal=before == 0, dropout_p=self.rate
+            )  # [R, H, T, E]
+        else:
+            found = self.attend(queries, now.keys, now.values, places <= places[before:, None], bias)
+        return self.join(found), now
+
+    def weights(self, inputs: Tensor) -> Tensor:
+        places = torch.arange(inputs.shape[1], device=inputs.device)
+        queries, keys, _ = self.split(inputs, places)
+        return self.distribution(queries, keys, places > places[:, None], self.order.bias(places, places, queries.dtype))
