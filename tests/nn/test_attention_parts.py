@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,13 +20,20 @@ from eyeline.nn import (
     ConcatAttention,
     DotAttention,
     GeneralAttention,
+    ProjectedDotAttention,
+    ScaledDotAttention,
     masked_softmax,
     scaled_dot_product_attention,
 )
 from reference import attention as reference
 
-DQ, DK, A = 4, 3, 6
-KINDS = ["additive", "concat", "dot", "general"]
+DQ, DK, A, RANK = 4, 3, 6, 2
+KINDS = ["additive", "concat", "dot", "general", "scaled-dot", "projected-dot"]
+OF_ONE_WIDTH = ("dot", "scaled-dot", "scaled-dot-product")
+
+
+def key_size(kind: str) -> int:
+    return DQ if kind in OF_ONE_WIDTH else DK
 
 
 def make(kind: str, seed: int = 0) -> Attention:
@@ -35,6 +43,8 @@ def make(kind: str, seed: int = 0) -> Attention:
         "concat": lambda: ConcatAttention(DQ, DK, A),
         "dot": lambda: DotAttention(DQ),
         "general": lambda: GeneralAttention(DQ, DK),
+        "scaled-dot": lambda: ScaledDotAttention(DQ),
+        "projected-dot": lambda: ProjectedDotAttention(DQ, DK, RANK),
     }[kind]()
     for parameter in made.parameters():
         nn.init.normal_(parameter)
@@ -48,12 +58,16 @@ def scores_by_the_paper(kind: str, module: Attention, query: np.ndarray, keys: n
         return reference.additive(query, keys, W, b, U, weights["score.vector.weight"][0])
     if kind == "concat":
         return reference.concat(query, keys, weights["score.mix.weight"], weights["score.vector.weight"][0])
-    return reference.dot(query, keys) if kind == "dot" else reference.general(query, keys, weights["score.key.weight"])
+    if kind == "projected-dot":
+        return reference.projected_dot(query, keys, weights["score.query.weight"], weights["score.key.weight"])
+    if kind == "general":
+        return reference.general(query, keys, weights["score.key.weight"])
+    return reference.dot(query, keys) if kind == "dot" else reference.scaled_dot(query, keys)
 
 
 def fit(kind: str, batch: Batch) -> Tensor:
     """Keys of the width that the kind wants."""
-    return torch.cat([batch.keys, batch.keys[..., :1]], -1) if kind == "dot" else batch.keys
+    return torch.cat([batch.keys, batch.keys[..., :1]], -1) if kind in OF_ONE_WIDTH else batch.keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -131,7 +145,7 @@ def test_a_query_that_may_look_at_nothing(kind: str) -> None:
     """Zero weights, a zero context, finite gradients of everything; its neighbour's answer is its answer alone."""
     module, batch = make(kind), torch.Generator().manual_seed(3)
     query = torch.randn(2, DQ, generator=batch, dtype=torch.float64, requires_grad=True)
-    keys = torch.randn(2, 5, DQ if kind == "dot" else DK, generator=batch, dtype=torch.float64, requires_grad=True)
+    keys = torch.randn(2, 5, key_size(kind), generator=batch, dtype=torch.float64, requires_grad=True)
     mask = torch.tensor([[True] * 5, [False, False, False, True, True]])
     context, weights = module(query, keys, mask)
     assert not context[0].any()
@@ -146,14 +160,14 @@ def test_a_query_that_may_look_at_nothing(kind: str) -> None:
     assert not query.grad[0].any()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "scaled-dot"])
+@pytest.mark.parametrize("kind", [*KINDS, "scaled-dot-product"])
 def test_nan_in_what_is_hidden_does_not_leak(kind: str) -> None:
     torch.manual_seed(0)
     query = torch.randn(2, 3, DQ, dtype=torch.float64, requires_grad=True)
-    clean = torch.randn(2, 4, DK if kind in ("additive", "concat", "general") else DQ, dtype=torch.float64)
+    clean = torch.randn(2, 4, key_size(kind), dtype=torch.float64)
     mask = torch.tensor([[False, False, True, True], [False, True, True, True]])
     keys = clean.masked_fill(mask[..., None], torch.nan).requires_grad_()
-    if kind == "scaled-dot":
+    if kind == "scaled-dot-product":
         output, weights = scaled_dot_product_attention(query, keys, keys, mask)
         wanted, _ = scaled_dot_product_attention(query, clean, clean, mask)
         parameters: list[Tensor] = []
@@ -170,18 +184,18 @@ def test_nan_in_what_is_hidden_does_not_leak(kind: str) -> None:
         assert torch.isfinite(tensor.grad).all()
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "scaled-dot"])
+@pytest.mark.parametrize("kind", [*KINDS, "scaled-dot-product"])
 def test_gradients_are_those_of_finite_differences(kind: str) -> None:
     """With a hidden column, a query that sees nothing, and two queries a source."""
     torch.manual_seed(1)
     mask = torch.tensor([[False, True, False], [True, True, True]])
     query = torch.randn(2, 2, DQ, dtype=torch.float64, requires_grad=True)
-    keys = torch.randn(2, 3, DK if kind in ("additive", "concat", "general") else DQ, dtype=torch.float64, requires_grad=True)
-    if kind == "scaled-dot":
+    keys = torch.randn(2, 3, key_size(kind), dtype=torch.float64, requires_grad=True)
+    if kind == "scaled-dot-product":
         assert torch.autograd.gradcheck(lambda q, k: scaled_dot_product_attention(q, k, k, mask), (query, keys))
         return
     module = make(kind)
-    names, weights = zip(*module.named_parameters(), strict=True) if kind != "dot" else ((), ())
+    names, weights = zip(*module.named_parameters(), strict=True) if list(module.parameters()) else ((), ())
 
     def run(query: Tensor, keys: Tensor, *values: Tensor) -> tuple[Tensor, Tensor]:
         return torch.func.functional_call(module, dict(zip(names, values, strict=True)), (query, keys, mask))  # type: ignore[no-any-return]
@@ -210,7 +224,7 @@ def test_equal_keys_keep_a_column_each() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_shapes_of_one_query_and_of_many(kind: str) -> None:
     module = make(kind)
-    keys = torch.randn(2, 5, DQ if kind == "dot" else DK, dtype=torch.float64)
+    keys = torch.randn(2, 5, key_size(kind), dtype=torch.float64)
     query = torch.randn(2, 3, DQ, dtype=torch.float64)
     mask = torch.zeros(2, 5, dtype=torch.bool)
     mask[1, 3:] = True
@@ -222,19 +236,60 @@ def test_shapes_of_one_query_and_of_many(kind: str) -> None:
     torch.testing.assert_close(weights, many_weights[:, 1])
 
 
-def test_dot_over_unequal_widths_names_general() -> None:
-    with pytest.raises(ConfigError, match="use score=general") as caught:
-        DotAttention(4, 6)
-    assert "4" in str(caught.value)
-    assert "6" in str(caught.value)
-    assert "score=dot" in str(caught.value)
+@pytest.mark.parametrize(
+    ("made", "score", "instead"), [(DotAttention, "dot", "general"), (ScaledDotAttention, "scaled-dot", "projected-dot")]
+)
+def test_widths_that_must_be_equal_name_the_score_that_maps_them(made: Any, score: str, instead: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        made(4, 6)
+    assert str(caught.value) == (
+        f"the {score} score multiplies vectors of one width, but the query has 4 and the keys 6 (score={score}); "
+        f"use score={instead}, which maps one onto the other, or make the widths equal"
+    )
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 4, 7])
+def test_projected_dot_is_general_with_its_matrix_in_two_factors(rank: int) -> None:
+    """Its W is W_Qᵀ W_K / √r, whatever the rank: below the widths it has that rank, above them it is no more than full."""
+    module = ProjectedDotAttention(DQ, DK, rank).double()
+    general = GeneralAttention(DQ, DK).double()
+    product = module.score.query.weight.T @ module.score.key.weight / math.sqrt(rank)  # [Dq, Dk]
+    general.score.key.weight.data.copy_(product.detach())
+    assert torch.linalg.matrix_rank(product) == min(rank, DQ, DK)
+    query, keys = torch.randn(2, 3, DQ, dtype=torch.float64), torch.randn(2, 5, DK, dtype=torch.float64)
+    for one, other in zip(module(query, keys), general(query, keys), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_projected_dot_of_full_rank_can_be_any_general() -> None:
+    """W = U Σ Vᵀ gives the factors: every general score is a projected-dot score of the smaller width's rank, or more."""
+    general = GeneralAttention(DQ, DK).double()
+    module = ProjectedDotAttention(DQ, DK, min(DQ, DK)).double()
+    left, spread, right = torch.linalg.svd(general.score.key.weight.detach(), full_matrices=False)
+    module.score.query.weight.data.copy_((left * spread).T * math.sqrt(min(DQ, DK)))
+    module.score.key.weight.data.copy_(right)
+    query, keys = torch.randn(2, 3, DQ, dtype=torch.float64), torch.randn(2, 5, DK, dtype=torch.float64)
+    for one, other in zip(module(query, keys), general(query, keys), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_projected_dot_is_scaled_dot_product_attention_of_what_is_projected() -> None:
+    """At any rank, over a mask: softmax(Q Kᵀ / √r) with Q = W_Q q and K = W_K k."""
+    torch.manual_seed(0)
+    module = ProjectedDotAttention(DQ, DK, RANK)
+    query, keys = torch.randn(2, 3, DQ), torch.randn(2, 5, DK)
+    mask = torch.arange(5) >= torch.tensor([[5], [2]])
+    context, weights = module(query, keys, mask)
+    wanted = scaled_dot_product_attention(module.score.query(query), module.score.key(keys), keys, mask)
+    torch.testing.assert_close(context, wanted[0])
+    torch.testing.assert_close(weights, wanted[1])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_remembered_keys_can_be_selected(kind: str) -> None:
     """Sources dropped and reordered after their keys were projected."""
     module = make(kind)
-    states = torch.randn(3, 4, DQ if kind == "dot" else DK, dtype=torch.float64)
+    states = torch.randn(3, 4, key_size(kind), dtype=torch.float64)
     mask = torch.arange(4) >= torch.tensor([[4], [2], [3]])
     query = torch.randn(2, 1, DQ, dtype=torch.float64)
     rows = torch.tensor([2, 0])
