@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from eyeline.config_models import TransformerSettings
-from eyeline.contracts import Source
+from eyeline.config_models import AttentiveSettings, PointerGeneratorTransformerSettings, TransformerSettings
+from eyeline.contracts import UNKNOWN, Source
 
-from . import attention
+from . import attention, copying
 from .cells import Array, log_softmax, sigmoid
 
 Weights = Mapping[str, Array]
@@ -28,6 +28,34 @@ def log_probabilities(
     states = encode(settings, weights, source.ids[0].tolist())
     features, looked = decode(settings, weights, states, inputs)
     return np.stack([log_softmax(linear(weights, "head.project", f)) for f in features]), shown(settings, looked)
+
+
+def copying_log_probabilities(
+    settings: PointerGeneratorTransformerSettings, weights: Weights, source: Source, inputs: Sequence[int]
+) -> tuple[Array, Array]:
+    """log p(· | inputs[:t+1], source) for each t, [T, V + extra], and where copying looks [T, S].
+
+    See et al. 2017, equations 8 and 9, over the Transformer's features. Copying looks with an attention of its own, one head of
+    Vaswani et al. 2017 without biases or values, or as a head of the last layer does.
+    """
+    assert source.copy_ids is not None
+    states = encode(settings, weights, source.ids[0].tolist())
+    inner = {name.replace("decoder.decoder.", "decoder.", 1).replace(".held.", "."): w for name, w in weights.items()}
+    known = [token if token < len(inner["decoder.embedding.embedding.table.weight"]) else UNKNOWN for token in inputs]
+    features, looked = decode(settings, inner, states, known)
+    answers, alphas = [], []
+    for t, (f, x) in enumerate(zip(features, embed(settings, inner, "decoder", known), strict=True)):
+        if settings.copy_head == "learned":
+            W_q, W_k = (weights[f"decoder.look.attention.score.{name}.weight"] for name in ("query", "key"))
+            alpha = attention.softmax(attention.scaled_dot(W_q @ f, np.stack([W_k @ state for state in states])))
+        else:
+            alpha = looked[-1][t, settings.copy_head]
+        p_gen = copying.gate(weights, attention.weighted_sum(alpha, np.stack(states)), f, x)
+        p_vocabulary = np.exp(log_softmax(linear(weights, "head.generate.project", f)))
+        p = copying.mixture(p_vocabulary, p_gen, alpha, source.copy_ids[0].tolist(), source.extra)
+        answers.append(np.array([np.log(each) if each else -np.inf for each in p]))
+        alphas.append(alpha)
+    return np.stack(answers), np.stack(alphas)
 
 
 def shown(settings: TransformerSettings, looked: list[Array]) -> Array:
@@ -58,7 +86,7 @@ def sinusoid(position: int, size: int) -> Array:
     return vector
 
 
-def embed(settings: TransformerSettings, weights: Weights, side: str, ids: Sequence[int]) -> list[Array]:
+def embed(settings: AttentiveSettings, weights: Weights, side: str, ids: Sequence[int]) -> list[Array]:
     """√D times the embedding (section 3.4), and the position."""
     vectors = [weights[f"{side}.embedding.embedding.table.weight"][i] * settings.size**0.5 for i in ids]
     for position in range(len(ids)):
@@ -69,7 +97,7 @@ def embed(settings: TransformerSettings, weights: Weights, side: str, ids: Seque
     return vectors
 
 
-def encode(settings: TransformerSettings, weights: Weights, ids: Sequence[int]) -> list[Array]:
+def encode(settings: AttentiveSettings, weights: Weights, ids: Sequence[int]) -> list[Array]:
     stream = embed(settings, weights, "encoder", ids)
     for number in range(settings.encoder_layers):
         name = f"encoder.layers.{number}"
@@ -79,7 +107,7 @@ def encode(settings: TransformerSettings, weights: Weights, ids: Sequence[int]) 
 
 
 def decode(
-    settings: TransformerSettings, weights: Weights, states: list[Array], inputs: Sequence[int]
+    settings: AttentiveSettings, weights: Weights, states: list[Array], inputs: Sequence[int]
 ) -> tuple[list[Array], list[Array]]:
     """Features of each position, T × [D], and the cross-attention [T, H, S] of each layer."""
     stream, looked = embed(settings, weights, "decoder", inputs), []
@@ -98,7 +126,7 @@ def decode(
     return last_norm(settings, weights, "decoder.norm", stream), looked
 
 
-def residual(settings: TransformerSettings, weights: Weights, name: str, stream: list[Array], part: Part) -> list[Array]:
+def residual(settings: AttentiveSettings, weights: Weights, name: str, stream: list[Array], part: Part) -> list[Array]:
     """Post: LayerNorm(x + Sublayer(x)) (section 3.1). Pre: x + Sublayer(LayerNorm(x)) (Xiong et al. 2020)."""
     if settings.norm == "post":
         return [layer_norm(weights, f"{name}.norm", x + y) for x, y in zip(stream, part(stream), strict=True)]
@@ -106,7 +134,7 @@ def residual(settings: TransformerSettings, weights: Weights, name: str, stream:
     return [x + y for x, y in zip(stream, part(normed), strict=True)]
 
 
-def last_norm(settings: TransformerSettings, weights: Weights, name: str, stream: list[Array]) -> list[Array]:
+def last_norm(settings: AttentiveSettings, weights: Weights, name: str, stream: list[Array]) -> list[Array]:
     return stream if settings.norm == "post" else [layer_norm(weights, name, x) for x in stream]
 
 
@@ -115,7 +143,7 @@ def gelu(x: float) -> float:
     return x * 0.5 * (1 + math.erf(x / math.sqrt(2)))
 
 
-def feedforward(settings: TransformerSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
+def feedforward(settings: AttentiveSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
     outputs = []
     for x in xs:
         inner = linear(weights, f"{name}.feedforward.inward", x)
@@ -133,7 +161,7 @@ def part_of(vector: Array, head: int, heads: int) -> Array:
     return vector[head * width : (head + 1) * width]
 
 
-def turned(settings: TransformerSettings, vector: Array, position: int) -> Array:
+def turned(settings: AttentiveSettings, vector: Array, position: int) -> Array:
     """Su et al. 2021, equation 15, for rotary positions; else as it was."""
     if settings.positions != "rotary":
         return vector
@@ -151,7 +179,7 @@ def phi(vector: Array) -> Array:
     return np.array([x + 1 if x > 0 else math.exp(x) for x in vector])
 
 
-def weigh(settings: TransformerSettings, query: Array, keys: list[Array], i: int, columns: list[int], head: int) -> Array:
+def weigh(settings: AttentiveSettings, query: Array, keys: list[Array], i: int, columns: list[int], head: int) -> Array:
     """The weights of one head's query at position i over the keys at positions `columns`."""
     if settings.attention == "linear":
         scores = np.array([phi(query) @ phi(key) for key in keys])
@@ -164,19 +192,19 @@ def weigh(settings: TransformerSettings, query: Array, keys: list[Array], i: int
     return attention.softmax(scores)
 
 
-def look_around(settings: TransformerSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
+def look_around(settings: AttentiveSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
     """Self-attention of an encoder: what each position finds."""
     reach = settings.window if settings.attention == "window" else len(xs)
     return look(settings, weights, name, xs, [[j for j in range(len(xs)) if abs(i - j) <= reach] for i in range(len(xs))])
 
 
-def look_back(settings: TransformerSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
+def look_back(settings: AttentiveSettings, weights: Weights, name: str, xs: list[Array]) -> list[Array]:
     """Self-attention of a decoder."""
     reach = settings.window if settings.attention == "window" else len(xs)
     return look(settings, weights, name, xs, [list(range(max(0, i - reach), i + 1)) for i in range(len(xs))])
 
 
-def look(settings: TransformerSettings, weights: Weights, name: str, xs: list[Array], seen: list[list[int]]) -> list[Array]:
+def look(settings: AttentiveSettings, weights: Weights, name: str, xs: list[Array], seen: list[list[int]]) -> list[Array]:
     """Position i looks at the positions seen[i]."""
     size, outputs = settings.size, []
     projected = [linear(weights, f"{name}.attention.inward", x) for x in xs]
@@ -192,7 +220,7 @@ def look(settings: TransformerSettings, weights: Weights, name: str, xs: list[Ar
 
 
 def look_at_source(
-    settings: TransformerSettings, weights: Weights, name: str, x: Array, states: list[Array]
+    settings: AttentiveSettings, weights: Weights, name: str, x: Array, states: list[Array]
 ) -> tuple[Array, Array]:
     """What all heads find (section 3.2.2), [D], and where they look, [H, S]."""
     query = linear(weights, f"{name}.query", x)

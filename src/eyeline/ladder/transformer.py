@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
-from eyeline.config_models import TransformerSettings
+from eyeline.config_models import AttentiveSettings, TransformerSettings
 from eyeline.ladder.model import Seq2Seq
 from eyeline.nn import (
     Alibi,
@@ -18,6 +18,7 @@ from eyeline.nn import (
     DecoderLayer,
     Embedding,
     EncoderLayer,
+    ExtendedEmbedding,
     FeedForward,
     Generate,
     LearnedPositions,
@@ -40,36 +41,36 @@ from eyeline.nn import (
     WindowSelfAttention,
 )
 
-POSITIONS: Mapping[str, Callable[[TransformerSettings], tuple[Positions, Order]]] = {  # what is added, and what attention knows
+POSITIONS: Mapping[str, Callable[[AttentiveSettings], tuple[Positions, Order]]] = {  # what is added, and what attention knows
     "sinusoidal": lambda s: (Sinusoidal(s.size), Unordered()),
     "learned": lambda s: (LearnedPositions(s.max_positions, s.size), Unordered()),
     "rotary": lambda s: (NoPositions(), Rotary(s.size // s.heads)),
     "alibi": lambda s: (NoPositions(), Alibi(s.heads)),
     "none": lambda s: (NoPositions(), Unordered()),
 }
-BOTH_WAYS: Mapping[str, Callable[[TransformerSettings, Order], BothWays]] = {
+BOTH_WAYS: Mapping[str, Callable[[AttentiveSettings, Order], BothWays]] = {
     "full": lambda s, order: SelfAttention(s.size, s.heads, order, s.dropout),
     "window": lambda s, order: WindowSelfAttention(s.size, s.heads, order, s.window, s.dropout),
     "linear": lambda s, order: LinearSelfAttention(s.size, s.heads),
 }
-CAUSAL: Mapping[str, Callable[[TransformerSettings, Order], Causal]] = {
+CAUSAL: Mapping[str, Callable[[AttentiveSettings, Order], Causal]] = {
     "full": lambda s, order: CausalSelfAttention(s.size, s.heads, order, s.dropout),
     "window": lambda s, order: CausalWindowSelfAttention(s.size, s.heads, order, s.window, s.dropout),
     "linear": lambda s, order: CausalLinearSelfAttention(s.size, s.heads),
 }
-FEEDFORWARD: Mapping[str, Callable[[TransformerSettings], nn.Module]] = {
+FEEDFORWARD: Mapping[str, Callable[[AttentiveSettings], nn.Module]] = {
     "relu": lambda s: FeedForward(s.size, s.feedforward_size, nn.ReLU()),
     "gelu": lambda s: FeedForward(s.size, s.feedforward_size, nn.GELU()),
     "swiglu": lambda s: SwiGLU(s.size, s.feedforward_size),
 }
-RESIDUALS: Mapping[str, Callable[[TransformerSettings], Residual]] = {
+RESIDUALS: Mapping[str, Callable[[AttentiveSettings], Residual]] = {
     "pre": lambda s: PreNorm(s.size, s.dropout),
     "post": lambda s: PostNorm(s.size, s.dropout),
 }
 LAST_NORM: Mapping[str, Callable[[int], nn.Module]] = {"pre": nn.LayerNorm, "post": lambda size: nn.Identity()}
 
 
-def encoder(settings: TransformerSettings, table: Embedding) -> TransformerEncoder:
+def encoder(settings: AttentiveSettings, table: Embedding) -> TransformerEncoder:
     attention, feedforward = BOTH_WAYS[settings.attention], FEEDFORWARD[settings.activation]
     around, norm = RESIDUALS[settings.norm], LAST_NORM[settings.norm]
     positions, order = POSITIONS[settings.positions](settings)
@@ -80,7 +81,10 @@ def encoder(settings: TransformerSettings, table: Embedding) -> TransformerEncod
     return TransformerEncoder(PlacedEmbedding(table, positions, settings.dropout), layers, norm(settings.size))
 
 
-def decoder(settings: TransformerSettings, table: Embedding) -> TransformerDecoder:
+def decoder(
+    settings: AttentiveSettings, table: Embedding | ExtendedEmbedding, layer: int = -1, head: int | None = None
+) -> TransformerDecoder:
+    """The decoder, which shows the cross-attention of one layer: of `head`, or the mean of all."""
     attention, feedforward = CAUSAL[settings.attention], FEEDFORWARD[settings.activation]
     around, norm = RESIDUALS[settings.norm], LAST_NORM[settings.norm]
     positions, order = POSITIONS[settings.positions](settings)
@@ -93,17 +97,16 @@ def decoder(settings: TransformerSettings, table: Embedding) -> TransformerDecod
         )
         for _ in range(settings.decoder_layers)
     ]
-    chosen = settings.alignment_layer, settings.alignment_head
-    return TransformerDecoder(PlacedEmbedding(table, positions, settings.dropout), layers, norm(settings.size), *chosen)
+    return TransformerDecoder(PlacedEmbedding(table, positions, settings.dropout), layers, norm(settings.size), layer, head)
 
 
-def tables(settings: TransformerSettings, source: int, target: int, shared: bool) -> tuple[Embedding, Embedding]:
+def tables(settings: AttentiveSettings, source: int, target: int, shared: bool) -> tuple[Embedding, Embedding]:
     """Tables for both sides; one and the same when the vocabulary is shared. Dropout follows once positions are added."""
     below = Embedding(source, settings.size)
     return below, below if shared else Embedding(target, settings.size)
 
 
-def generate(settings: TransformerSettings, above: Embedding, target: int) -> Generate:
+def generate(settings: AttentiveSettings, above: Embedding, target: int) -> Generate:
     """The output layer, whose weights may be the target table's (Press and Wolf 2017)."""
     head = Generate(settings.size, target)
     if settings.tie_output:
@@ -114,4 +117,5 @@ def generate(settings: TransformerSettings, above: Embedding, target: int) -> Ge
 def transformer(settings: TransformerSettings, source: int, target: int, shared: bool = False) -> Seq2Seq:
     """Builds the rung for vocabularies of `source` and `target` entries."""
     below, above = tables(settings, source, target, shared)
-    return Seq2Seq(encoder(settings, below), decoder(settings, above), generate(settings, above, target))
+    shown = settings.alignment_layer, settings.alignment_head
+    return Seq2Seq(encoder(settings, below), decoder(settings, above, *shown), generate(settings, above, target))

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from eyeline.contracts import PAD, Deferred, Source, Step, select
-from eyeline.nn.embedding import Embedding
+from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.feedforward import Residual
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.positions import Positions
@@ -22,7 +22,7 @@ from eyeline.nn.self_attention import BothWays, Causal
 class PlacedEmbedding(nn.Module):
     """Symbols and their places: dropout(E[id] √D + position) (sections 3.4 and 5.4)."""
 
-    def __init__(self, embedding: Embedding, positions: Positions, dropout: float = 0.0) -> None:
+    def __init__(self, embedding: Embedding | ExtendedEmbedding, positions: Positions, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding, self.positions = embedding, positions
         self.dropout = nn.Dropout(dropout)
@@ -189,14 +189,18 @@ class TransformerDecoder(nn.Module):
 
     def advance(self, tokens: Tensor, state: LayerStates, memory: LayerKeys) -> tuple[Step, LayerStates]:
         """The steps after each of `tokens` [R, T], all at once, and the state after the last."""
-        stream, after, queries = self.embedding(tokens, state.position), [], []
+        return self.through(self.embedding(tokens, state.position), state, memory)
+
+    def through(self, stream: Tensor, state: LayerStates, memory: LayerKeys) -> tuple[Step, LayerStates]:
+        """The same from embedded tokens [R, T, D]."""
+        after, queries = [], []
         for layer, past, keys in zip(self.layers, state.layers, memory.layers, strict=True):
             stream, past, query = layer(stream, past, keys)
             after.append(past)
             queries.append(query)
         query, keys = queries[self.layer], memory.layers[self.layer]  # all that is held on to
         shown = Deferred({"source": lambda: self._shown(query, keys)})
-        return Step(self.norm(stream), shown), LayerStates(tuple(after), state.position + tokens.shape[1])
+        return Step(self.norm(stream), shown), LayerStates(tuple(after), state.position + stream.shape[1])
 
     def maps(self, tokens: Tensor, memory: LayerKeys) -> dict[str, Tensor]:
         """For each layer L from 0, where each head looks from each of `tokens` [B, T]: `target.L` [B, H, T, T] at the target
