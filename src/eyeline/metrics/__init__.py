@@ -16,6 +16,7 @@ from eyeline.metrics.alignment import (
 from eyeline.metrics.base import Score
 from eyeline.metrics.by_length import Bucket, by_length, length_edges
 from eyeline.metrics.evaluate import length_ratio, repeats_itself, repetition_rate, report
+from eyeline.metrics.pointing import pointing_report
 from eyeline.metrics.scores import METRICS, aggregate, corpus_score, score_of, statistics
 from eyeline.metrics.significance import Difference, Interval, bootstrap_interval, paired_bootstrap
 
@@ -43,6 +44,7 @@ __all__ = [
     "paired_bootstrap",
     "parse_alignment",
     "parse_links",
+    "pointing_report",
     "repeats_itself",
     "repetition_rate",
     "report",

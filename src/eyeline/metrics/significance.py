@@ -6,7 +6,7 @@ The draws depend on the seed and on n alone, so that two systems on the same lin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from eyeline.metrics.scores import metric_named
 SAMPLES = 1000
 _LEVEL = (2.5, 97.5)  # percentiles of a 95 % interval
 _COUNTS_AT_ONCE = 2_000_000  # draws held in memory at a time: 16 MB
+
+Aggregate = Callable[[Numbers], float]  # the sum of some lines' statistics, [k], to their score
 
 
 @dataclass(frozen=True)
@@ -51,15 +53,24 @@ def _resampled_sums(rows: Numbers, seed: int, samples: int) -> Iterator[Numbers]
 
 def resampled_scores(name: str, statistics: Numbers, *, seed: int = 1, samples: int = SAMPLES) -> Numbers:
     """[samples] scores in percent of bootstrap resamples of the lines that `statistics` [n, k] describe."""
+    return _resampled(metric_named(name).aggregate, statistics, seed, samples)
+
+
+def _resampled(aggregate: Aggregate, statistics: Numbers, seed: int, samples: int) -> Numbers:
     if not len(statistics):
         raise UserError("no lines to resample")
-    metric = metric_named(name)
-    return np.array([metric.aggregate(total) for total in _resampled_sums(statistics, seed, samples)], dtype=np.float64)
+    return np.array([aggregate(total) for total in _resampled_sums(statistics, seed, samples)], dtype=np.float64)
 
 
 def bootstrap_interval(name: str, statistics: Numbers, *, seed: int = 1, samples: int = SAMPLES) -> Interval:
     """The 95 % percentile interval of a metric, from statistics [n, k]. Efron 1979; Koehn 2004 for BLEU."""
-    low, high = np.percentile(resampled_scores(name, statistics, seed=seed, samples=samples), _LEVEL)
+    return interval(metric_named(name).aggregate, statistics, seed=seed, samples=samples)
+
+
+def interval(aggregate: Aggregate, statistics: Numbers, *, seed: int = 1, samples: int = SAMPLES) -> Interval:
+    """The same of any score that follows from a sum [k]; resamples for which it is NaN are left out."""
+    scores = _resampled(aggregate, statistics, seed, samples)
+    low, high = np.percentile(scores[~np.isnan(scores)], _LEVEL)
     return Interval(float(low), float(high))
 
 
