@@ -31,8 +31,9 @@ def negative_log_likelihood(
 ) -> Loss:
     """Negative log-likelihood of `outputs` [B, T] under `head`, with label smoothing (Szegedy et al. 2016, section 7).
 
-    The smoothed target puts 1 - ε on the gold symbol and ε / V on each of all V symbols, the gold and the reserved ones included.
-    A symbol with probability zero (log -inf) takes no share of the smoothing mass, so that the loss stays finite.
+    The smoothed target puts 1 - ε on the gold symbol and ε / V on each of the V symbols that are possible at its position, the
+    gold and the reserved ones included. A symbol with probability zero (log -inf) takes no share and is not counted: the loss
+    stays finite, and one source's words of its own, or its greater length, do not thin out the smoothing of its neighbours.
     Hidden positions (`target_mask` True) count neither in sums nor in gradients. The batch is worked through in slices of rows
     whose log-probabilities are made again in the backward pass, so that those of the whole batch never stand in memory.
     """
@@ -61,13 +62,14 @@ def _width(head: Head, step: Step, source: Source) -> int:
 def _sums(
     head: Head, step: Step, source: Source, outputs: Tensor, target_mask: Tensor, label_smoothing: float
 ) -> tuple[Tensor, Tensor]:
-    log_probs = head(step, source)  # [b, T, V]
+    log_probs = head(step, source)  # [b, T, X]
     gold = log_probs.gather(-1, outputs.clamp(min=0)[..., None]).squeeze(-1)  # [b, T]
     nll = -gold.masked_fill(target_mask, 0.0).sum()
     if label_smoothing == 0.0:
         return nll, nll
-    possible = log_probs.masked_fill(log_probs.isneginf(), 0.0)
-    uniform = -possible.mean(-1).masked_fill(target_mask, 0.0).sum()
+    impossible = log_probs.isneginf()
+    shares = (~impossible).sum(-1).clamp(min=1)  # [b, T]
+    uniform = -(log_probs.masked_fill(impossible, 0.0).sum(-1) / shares).masked_fill(target_mask, 0.0).sum()
     return (1 - label_smoothing) * nll + label_smoothing * uniform, nll
 
 

@@ -78,6 +78,16 @@ def smoothing_given_to_the_impossible(patch: pytest.MonkeyPatch) -> None:
     sums(patch, count)
 
 
+@fault("", "an_impossible_symbol_stays_finite")
+def impossible_symbols_counted_among_the_shares(patch: pytest.MonkeyPatch) -> None:
+    def count(log_probs: Tensor, gold: Tensor, mask: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+        nll = -gold.masked_fill(mask, 0.0).sum()
+        uniform = -log_probs.masked_fill(log_probs.isneginf(), 0.0).mean(-1).masked_fill(mask, 0.0).sum()
+        return (1 - smoothing) * nll + smoothing * uniform, nll
+
+    sums(patch, count)
+
+
 @fault("", "nothing_but_padding")
 def divided_by_no_tokens(patch: pytest.MonkeyPatch) -> None:
     def count(log_probs: Tensor, gold: Tensor, mask: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
