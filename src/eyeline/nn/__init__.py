@@ -12,13 +12,14 @@ from eyeline.nn.attention import (
     masked_softmax,
     scaled_dot_product_attention,
 )
+from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
-from eyeline.nn.embedding import Embedding
-from eyeline.nn.heads import Generate
+from eyeline.nn.embedding import Embedding, ExtendedEmbedding
+from eyeline.nn.heads import Generate, PointOrGenerate
 from eyeline.nn.local import LocalMonotonic, LocalPredictive
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.pointing import Distinct, ElementEncoder, Point, Repeatable, StepThenPoint, Symbols, Vectors
-from eyeline.nn.readout import Attentional, Maxout
+from eyeline.nn.readout import Affine, Attentional, Gate, Maxout
 from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, RecurrentLayers, Reversed, Stack
 from eyeline.nn.scores import (
     AdditiveScore,
@@ -33,6 +34,7 @@ from eyeline.nn.scores import (
 __all__ = [
     "AdditiveAttention",
     "AdditiveScore",
+    "Affine",
     "AttendThenStep",
     "Attention",
     "Attentional",
@@ -47,6 +49,8 @@ __all__ = [
     "ElementEncoder",
     "Embedding",
     "Encoding",
+    "ExtendedEmbedding",
+    "Gate",
     "GeneralAttention",
     "GeneralScore",
     "Generate",
@@ -57,6 +61,7 @@ __all__ = [
     "Maxout",
     "MultiHeadAttention",
     "Point",
+    "PointOrGenerate",
     "ProjectedDotAttention",
     "ProjectedDotScore",
     "RecurrentEncoder",
@@ -70,6 +75,7 @@ __all__ = [
     "StateOnly",
     "StepThenAttend",
     "StepThenAttendFed",
+    "StepThenAttendGated",
     "StepThenPoint",
     "Symbols",
     "Vectors",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from eyeline.contracts import Memory, Step, select
 from eyeline.nn.attention import Looking
-from eyeline.nn.embedding import Embedding
+from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.readout import Attentional, Maxout
 from eyeline.nn.recurrent import Encoding, Stack
 
@@ -35,7 +35,7 @@ class Hidden:
 
 @dataclass(frozen=True)
 class Fed:
-    """The state of a decoder that also hands on its last attentional vector."""
+    """The state of a decoder that also hands on what it feeds itself: its last attentional vector, or its last context."""
 
     hidden: Tensor  # [R, L, P, D]
     feed: Tensor  # [R, F]
@@ -108,7 +108,7 @@ S = TypeVar("S", Hidden, Fed)
 class Sequential(nn.Module, ABC, Generic[S]):
     """A decoder that needs the result of one position to compute the next."""
 
-    embedding: Embedding
+    embedding: Embedding | ExtendedEmbedding
 
     @abstractmethod
     def start(self, memory: AttentionMemory) -> S: ...

@@ -1,10 +1,10 @@
-"""Ids to vectors. Knows the reserved PAD id and nothing else of vocabularies."""
+"""Ids to vectors. Knows the reserved ids PAD and UNKNOWN, and nothing else of vocabularies."""
 
 from __future__ import annotations
 
 from torch import Tensor, nn
 
-from eyeline.contracts import PAD
+from eyeline.contracts import PAD, UNKNOWN
 
 
 class Embedding(nn.Module):
@@ -24,3 +24,19 @@ class Embedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """[..., E] from ids [...]."""
         return self.dropout(self.table(ids))  # type: ignore[no-any-return]
+
+
+class ExtendedEmbedding(nn.Module):
+    """An embedding that is read with extended ids, as a decoder that copies is: a word of the source's own is fed as UNKNOWN.
+
+    The table has no vector for it, and in another source the same id is another word (See et al. 2017, section 2.2).
+    """
+
+    def __init__(self, embedding: Embedding) -> None:
+        super().__init__()
+        self.held = embedding
+        self.size = embedding.size
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[..., E] from ids [...]."""
+        return self.held(ids.masked_fill(ids >= self.held.table.num_embeddings, UNKNOWN))  # type: ignore[no-any-return]

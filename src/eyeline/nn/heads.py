@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
+from torch.nn.functional import logsigmoid, pad
 
 from eyeline.contracts import Source, Step
+from eyeline.errors import UserError
+
+LEAST_MASS = 1e-30  # attention that underflows to 0 on a symbol of the source leaves it possible: a finite log, a finite gradient
 
 
 class Generate(nn.Module):
@@ -19,3 +24,57 @@ class Generate(nn.Module):
     def forward(self, step: Step, source: Source) -> Tensor:
         """[..., V] from features [..., D]; the source is not needed."""
         return self.project(step.features).log_softmax(-1)  # type: ignore[no-any-return]
+
+
+class PointOrGenerate(nn.Module):
+    """p(w) = p_gen P_vocab(w) + (1 - p_gen) Σ_{j: w_j = w} α_j: See et al. 2017, equation 9, over V and this source's own words.
+
+    Computed from logarithms, so that a saturated gate leaves likelihoods and gradients finite. The step's `gate` is the logit of
+    p_gen, and its attention to "source" is α. Where that has no weight on any symbol there is nothing to copy: p is P_vocab.
+
+    Args:
+        generate: the head of P_vocab, over V symbols.
+    """
+
+    def __init__(self, generate: nn.Module) -> None:
+        super().__init__()
+        self.generate = generate
+
+    def forward(self, step: Step, source: Source) -> Tensor:
+        """[..., V + extra], -inf for what is neither in the vocabulary nor in the row's own source.
+
+        Raises:
+            UserError: the source has no extended ids.
+        """
+        if source.copy_ids is None:
+            raise UserError(
+                "this model copies, and the source has no extended ids to copy", hint="give Source.copy_ids, see data.copying"
+            )
+        assert step.gate is not None, "a decoder that says how likely it generates"
+        N, S = source.ids.shape
+        log_vocabulary: Tensor = self.generate(step, source)  # [..., V]
+        X = log_vocabulary.shape[-1] + source.extra
+        weights = step.attention["source"].to(log_vocabulary.dtype).reshape(N, -1, S)  # [N, M, S]: M rows or positions a source
+        weights = weights.masked_fill(source.mask[:, None], 0.0)
+        gate = step.gate.reshape(N, -1, 1)
+        generating = logsigmoid(gate).masked_fill(weights.sum(-1, keepdim=True) == 0, 0.0)  # [N, M, 1]
+        generated = generating + log_vocabulary.reshape(N, weights.shape[1], -1)  # [N, M, V]
+        # The sum of equation 9 is taken where a symbol stands first, and only there does it enter the long vector over X.
+        first, ids = _first_places(source.copy_ids, source.mask, X)
+        mass = torch.zeros_like(weights).scatter_add(-1, first[:, None].expand_as(weights), weights)  # repeated symbols add up
+        copied = logsigmoid(-gate) + mass.clamp(min=LEAST_MASS).log()  # [N, M, S]
+        columns = ids[:, None].expand_as(weights)
+        whole = pad(generated, (0, source.extra + 1), value=-torch.inf)  # [N, M, X + 1], the last for what is no first place
+        mixed = torch.logaddexp(whole.gather(-1, columns), copied).clamp(max=0.0)  # rounding makes no probability more than 1
+        return whole.scatter(-1, columns, mixed)[..., :X].reshape(*log_vocabulary.shape[:-1], X)
+
+
+def _first_places(ids: Tensor, mask: Tensor, nowhere: int) -> tuple[Tensor, Tensor]:
+    """[N, S] where in its source each symbol of `ids` [N, S] stands first, and the ids again, `nowhere` at all other places.
+
+    What `mask` [N, S] hides is at no first place, and no first place of anything, whatever its id.
+    """
+    same = (ids[:, :, None] == ids[:, None]) & ~mask[:, None]  # [N, S, S]
+    first = same.to(torch.uint8).argmax(-1)  # of equal ones the first
+    leads = (first == torch.arange(ids.shape[1], device=ids.device)) & ~mask
+    return first, torch.where(leads, ids, nowhere)

@@ -30,3 +30,30 @@ class Attentional(nn.Module):
     def forward(self, *vectors: Tensor) -> Tensor:
         """[..., size] from vectors [..., Dᵢ] whose widths sum to input_size."""
         return torch.tanh(self.linear(torch.cat(vectors, -1)))
+
+
+class Affine(nn.Module):
+    """V [a; b; …] + b, without a squashing function: the inner layer of See et al. 2017, equation 4."""
+
+    def __init__(self, input_size: int, size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(input_size, size)
+        self.size = size
+
+    def forward(self, *vectors: Tensor) -> Tensor:
+        """[..., size] from vectors [..., Dᵢ] whose widths sum to input_size."""
+        return self.linear(torch.cat(vectors, -1))  # type: ignore[no-any-return]
+
+
+class Gate(nn.Module):
+    """The logit of generating rather than copying, p_gen = σ(w · [a; b; …] + b): See et al. 2017, equation 8."""
+
+    def __init__(self, input_size: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(input_size, 1)
+        nn.init.xavier_uniform_(self.linear.weight)
+        nn.init.zeros_(self.linear.bias)
+
+    def forward(self, *vectors: Tensor) -> Tensor:
+        """[...] from vectors [..., Dᵢ] whose widths sum to input_size."""
+        return self.linear(torch.cat(vectors, -1)).squeeze(-1)  # type: ignore[no-any-return]
