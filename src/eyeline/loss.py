@@ -10,6 +10,7 @@ from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
 from eyeline.contracts import Head, Source, Step
+from eyeline.errors import UserError
 
 SLICE = 4_000_000  # log-probabilities that stand in memory at a time: 16 MB in fp32
 LEAST_WEIGHT = 1e-20  # what attention without any weight on a gold link counts as: -log is 46, and the gradient a number
@@ -36,6 +37,10 @@ def negative_log_likelihood(
     stays finite, and one source's words of its own, or its greater length, do not thin out the smoothing of its neighbours.
     Hidden positions (`target_mask` True) count neither in sums nor in gradients. The batch is worked through in slices of rows
     whose log-probabilities are made again in the backward pass, so that those of the whole batch never stand in memory.
+
+    Raises:
+        UserError: where gradients are wanted, and a gold symbol has probability zero: there is nothing to learn from it. Without
+            gradients the loss is infinite, which is what a perplexity must say.
     """
     rows_at_a_time = max(1, SLICE // (outputs.shape[1] * _width(head, step, source)))
     objective = step.features.new_zeros(())
@@ -50,6 +55,8 @@ def negative_log_likelihood(
         else:
             part = checkpoint(_sums, *arguments, use_reentrant=False)
         objective, nll = objective + part[0], nll + part[1]
+    if torch.is_grad_enabled() and bool(nll.isinf()):
+        _refuse_the_impossible(head, step, source, outputs, target_mask)
     return Loss(objective, nll.detach(), int((~target_mask).sum()))
 
 
@@ -71,6 +78,17 @@ def _sums(
     shares = (~impossible).sum(-1).clamp(min=1)  # [b, T]
     uniform = -(log_probs.masked_fill(impossible, 0.0).sum(-1) / shares).masked_fill(target_mask, 0.0).sum()
     return (1 - label_smoothing) * nll + label_smoothing * uniform, nll
+
+
+def _refuse_the_impossible(head: Head, step: Step, source: Source, outputs: Tensor, target_mask: Tensor) -> None:
+    """Raises UserError for the first gold symbol with probability zero, if there is one."""
+    with torch.no_grad():
+        gold = head(step, source).gather(-1, outputs.clamp(min=0)[..., None]).squeeze(-1)
+    for row, position in (gold.isneginf() & ~target_mask).nonzero().tolist():
+        raise UserError(
+            f"the model cannot say id {outputs[row, position]}, which is wanted at position {position} of row {row} of a batch",
+            hint="a model that points at distinct positions cannot learn from a target that has one of them twice",
+        )
 
 
 def coverage_loss(attention: Tensor, target_mask: Tensor) -> Tensor:
@@ -102,4 +120,4 @@ def guided_alignment_loss(attention: Tensor, links: Tensor, target_mask: Tensor)
     """
     gold = links.masked_fill(target_mask[..., None], 0.0)
     counted = attention.masked_fill(gold == 0, 1.0)  # its log is 0, and no gradient comes from what has no link
-    return -(gold * counted.clamp(min=LEAST_WEIGHT).log()).sum()
+    return -(gold * counted.clamp(LEAST_WEIGHT, 1.0).log()).sum()  # rounding makes no weight more than 1, no cost negative

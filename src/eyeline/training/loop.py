@@ -15,9 +15,9 @@ from eyeline.config import TrainingSettings
 from eyeline.data.batches import epoch_batches
 from eyeline.data.corpus import Batch, Corpus
 from eyeline.errors import ConfigError, Interrupted, UserError
-from eyeline.loss import negative_log_likelihood
 from eyeline.training import checkpoints
 from eyeline.training.journal import Journal
+from eyeline.training.objective import Objective
 from eyeline.training.optimizers import all_finite, make_optimizer
 from eyeline.training.reporting import Pace, Reporter
 from eyeline.training.schedules import Progress, learning_rate
@@ -42,6 +42,9 @@ class Trainer:
         settings: bounds, optimiser, schedule and the rest.
         seed: with the epoch it decides the order of batches.
         directory: the run's `checkpoints/`.
+
+    Raises:
+        ConfigError: attention is to be guided by links that the corpus does not have.
     """
 
     def __init__(
@@ -56,6 +59,7 @@ class Trainer:
     ) -> None:
         self.model, self.corpus, self.settings, self.seed = model, corpus, settings, seed
         self.directory, self.reporter, self.device = directory, reporter, torch.device(device)
+        self.objective = Objective.of(settings, corpus)
         self.optimizer = make_optimizer(model, settings)
         self.state = State(Position(), Progress(settings.metric), Meter(), Order.of(corpus, settings))
         self._epoch: tuple[int, list[Any]] | None = None
@@ -168,25 +172,26 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
-        nll = sum(self._backward(batch, tokens) for batch in window)
+        sums = Meter()
+        for batch in window:
+            sums.add(self._backward(batch, tokens))
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf))
         self._advance(window)
-        if not (nll / tokens <= LARGEST_LOSS and math.isfinite(norm)):  # a NaN is not less than anything
-            self._skip(nll / tokens, norm)
+        if not (sums.loss <= LARGEST_LOSS and math.isfinite(norm)):  # a NaN is not less than anything
+            self._skip(sums.loss, norm)
             return
         self.optimizer.step()
         self.position.skipped_in_a_row = 0
+        sums.seconds = time.monotonic() - began
         for meter in (self.state.meter, self._shown):
-            meter.add(nll, tokens, time.monotonic() - began)
+            meter.add(sums)
 
-    def _backward(self, batch: Batch, tokens: int) -> float:
-        """Adds a batch's share of the gradient; returns its plain negative log-likelihood."""
-        step = self.model(batch.source, batch.inputs)
-        head: Any = self.model.head
-        smoothing = self.settings.label_smoothing
-        loss = negative_log_likelihood(head, step, batch.source, batch.outputs, batch.target_mask, smoothing)
+    def _backward(self, batch: Batch, tokens: int) -> Meter:
+        """Adds a batch's share of the gradient of the window, which has `tokens` real target tokens; returns the batch's sums."""
+        loss = self.objective(self.model, batch)
         (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
-        return float(loss.nll)
+        parts = [0.0 if part is None else float(part) for part in (loss.coverage, loss.alignment)]
+        return Meter(float(loss.nll), batch.target_tokens, 0.0, *parts)
 
     def _skip(self, loss: float, norm: float) -> None:
         """Leaves an update out, loudly, and gives up after a few in a row."""
@@ -248,11 +253,21 @@ class Trainer:
                 "time_s": round(position.seconds, 3),
                 "epoch": position.epoch,
                 "loss": meter.loss,
+                **self._parts(meter),
                 "tokens_per_s": round(meter.tokens_per_s, 1),
                 "lr": self.optimizer.param_groups[0]["lr"],
                 "target_tokens": position.target_tokens,
             }
             self._journal.log("train", position.step, values)
+
+    def _parts(self, meter: Meter) -> dict[str, float]:
+        """The losses on attention that are minimised beside the likelihood, a target token, without their weights."""
+        objective = self.objective
+        parts = {
+            "coverage_loss": (objective.coverage, meter.coverage),
+            "alignment_loss": (objective.alignment, meter.alignment),
+        }
+        return {name: total / meter.tokens for name, (weight, total) in parts.items() if weight}
 
     def _show_pace(self) -> None:
         if not self._shown.tokens:

@@ -34,9 +34,12 @@ class Meter:
     nll: float = 0.0  # plain, natural log
     tokens: int = 0  # real target tokens
     seconds: float = 0.0  # spent in the updates themselves
+    coverage: float = 0.0  # the coverage loss, without its weight
+    alignment: float = 0.0  # the cross-entropy of attention against gold links, without its weight
 
-    def add(self, nll: float, tokens: int, seconds: float) -> None:
-        self.nll, self.tokens, self.seconds = self.nll + nll, self.tokens + tokens, self.seconds + seconds
+    def add(self, other: Meter) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
     @property
     def loss(self) -> float:
