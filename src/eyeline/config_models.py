@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -115,9 +115,9 @@ class PointerGeneratorSettings(RecurrentSettings):
     """what attention knows of where it has looked: none, sum (See 2017), fertility or gated (Tu 2016)"""
 
 
-class TransformerSettings(Architecture):
-    architecture: Literal["transformer"] = "transformer"
-    """self-attention and cross-attention, no recurrence (Vaswani 2017)"""
+class AttentiveSettings(Architecture):
+    """What every Transformer has."""
+
     size: Whole = Field(256, ge=1)
     """width of the model"""
     heads: Whole = Field(4, ge=1)
@@ -144,18 +144,54 @@ class TransformerSettings(Architecture):
     """window: how far a position sees to either side (in the decoder: backwards)"""
     tie_output: bool = True
     """the output layer's weights are the target embedding's"""
+
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.size % self.heads:
+            raise ValueError(f"heads={self.heads} cannot share size={self.size}: make the size a multiple of the heads")
+        if self.positions == "rotary" and self.size // self.heads % 2:
+            raise ValueError(f"positions=rotary turns pairs of numbers, and size / heads is odd: {self.size // self.heads}")
+        return self
+
+    @model_validator(mode="after")
+    def _linear_attention_has_no_scores(self) -> Self:
+        if self.attention == "linear" and self.positions in ("rotary", "alibi"):
+            raise ValueError(
+                f"positions={self.positions} acts on scores, and attention=linear never makes them: "
+                "use sinusoidal, learned or none"
+            )
+        return self
+
+
+class TransformerSettings(AttentiveSettings):
+    architecture: Literal["transformer"] = "transformer"
+    """self-attention and cross-attention, no recurrence (Vaswani 2017)"""
     alignment_layer: Whole = -1
     """whose cross-attention is shown, aligned and guided: a decoder layer, from 0; -1 is the last"""
     alignment_head: Whole | None = Field(None, ge=0)
     """the head of that layer; none: the mean of all its heads"""
 
+    @model_validator(mode="after")
+    def _what_is_shown_exists(self) -> Self:
+        if not -self.decoder_layers <= self.alignment_layer < self.decoder_layers:
+            raise ValueError(f"alignment_layer={self.alignment_layer} is none of decoder_layers={self.decoder_layers}")
+        if self.alignment_head is not None and self.alignment_head >= self.heads:
+            raise ValueError(f"alignment_head={self.alignment_head} is none of heads={self.heads}, which count from 0")
+        return self
 
-class PointerGeneratorTransformerSettings(TransformerSettings):
+
+class PointerGeneratorTransformerSettings(AttentiveSettings):
     outputs: ClassVar[Outputs] = "copies"
-    architecture: Literal["pointer-generator-transformer"] = "pointer-generator-transformer"  # type: ignore[assignment]
+    architecture: Literal["pointer-generator-transformer"] = "pointer-generator-transformer"
     """a Transformer that generates from the vocabulary or copies from the source"""
-    copy_head: Literal["learned"] | Whole = "learned"
-    """what copies: a cross-attention of its own on top (learned), or this head of the last decoder layer"""
+    copy_head: Literal["learned"] | Annotated[Whole, Field(ge=0)] = "learned"
+    """what copies: a cross-attention of its own on top (learned), or this head of the last decoder layer, from 0"""
+
+    @model_validator(mode="after")
+    def _what_copies_exists(self) -> Self:
+        if self.copy_head != "learned" and self.copy_head >= self.heads:
+            raise ValueError(f"copy_head={self.copy_head} is none of heads={self.heads}, which count from 0")
+        return self
 
 
 class StateSpaceSettings(Architecture):
@@ -182,7 +218,13 @@ class StateSpaceSettings(Architecture):
 
 
 ModelSettings = Annotated[
-    Seq2SeqSettings | BahdanauSettings | LuongSettings | PointerNetworkSettings,
+    Seq2SeqSettings
+    | BahdanauSettings
+    | LuongSettings
+    | PointerNetworkSettings
+    | PointerGeneratorSettings
+    | TransformerSettings
+    | PointerGeneratorTransformerSettings,
     Field(discriminator="architecture"),
 ]
 MODEL_SETTINGS: dict[str, type[Architecture]] = {

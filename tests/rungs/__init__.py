@@ -12,13 +12,21 @@ from answers import Dims
 from eyeline.contracts import Source
 from eyeline.ladder import Seq2Seq, build
 
-from . import pointing, recurrent
+from . import copying, coverage, pointing, recurrent, transformer, transformer_copying
 from .family import SOURCE, TARGET, Family
 from .recurrent import CELLS, LAYERS, TINY, options
 
 __all__ = ["CELLS", "FAMILIES", "LAYERS", "RUNGS", "SOURCE", "TARGET", "TINY", "drawn", "make", "options"]
 
-FAMILIES: list[Family] = [recurrent.FAMILY, pointing.SYMBOLS, pointing.VECTORS]
+FAMILIES: list[Family] = [
+    recurrent.FAMILY,
+    pointing.SYMBOLS,
+    pointing.VECTORS,
+    coverage.FAMILY,
+    copying.FAMILY,
+    transformer.FAMILY,
+    transformer_copying.FAMILY,
+]
 RUNGS: Mapping[str, Any] = {name: settings for family in FAMILIES for name, settings in family.settings.items()}
 
 
@@ -29,6 +37,8 @@ def drawn(settings: Any, seed: int, shared: bool) -> Seq2Seq:
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.normal_(std=0.5)
+            if name.endswith("norm.weight"):
+                parameter += 1.0  # a scale about zero would fade out what is below
             if name.endswith("table.weight"):
                 parameter[0] = 0.0  # PAD
     return model.eval()

@@ -9,14 +9,20 @@ from eyeline.config_models import ModelSettings
 from eyeline.ladder.bahdanau import bahdanau
 from eyeline.ladder.luong import luong
 from eyeline.ladder.model import Seq2Seq
+from eyeline.ladder.pointer_generator import pointer_generator
+from eyeline.ladder.pointer_generator_transformer import pointer_generator_transformer
 from eyeline.ladder.pointer_network import pointer_network
 from eyeline.ladder.seq2seq import seq2seq
+from eyeline.ladder.transformer import transformer
 
 LADDER: dict[str, Callable[..., Seq2Seq]] = {
     "seq2seq": seq2seq,
     "bahdanau": bahdanau,
     "luong": luong,
     "pointer-network": pointer_network,
+    "pointer-generator": pointer_generator,
+    "transformer": transformer,
+    "pointer-generator-transformer": pointer_generator_transformer,
 }
 
 
@@ -30,4 +36,15 @@ def build(settings: ModelSettings, source: int, target: int, shared: bool = Fals
     return builder(settings, source, target, shared)  # type: ignore[no-any-return]
 
 
-__all__ = ["LADDER", "Seq2Seq", "bahdanau", "build", "luong", "pointer_network", "seq2seq"]
+__all__ = [
+    "LADDER",
+    "Seq2Seq",
+    "bahdanau",
+    "build",
+    "luong",
+    "pointer_generator",
+    "pointer_generator_transformer",
+    "pointer_network",
+    "seq2seq",
+    "transformer",
+]

@@ -20,13 +20,13 @@ LEAST = 1e-6  # a sum of φ(q)·φ(k) that is smaller counts as this: it would b
 
 
 def feature(vectors: Tensor) -> Tensor:
-    """φ(x) = elu(x) + 1 (equation 7): positive, and differentiable below zero."""
-    return elu(vectors) + 1.0
+    """φ(x) = elu(x) + 1 (equation 7): positive, and differentiable below zero. In single precision at least, as all sums here."""
+    return elu(vectors.to(torch.promote_types(vectors.dtype, torch.float32))) + 1.0
 
 
-def counted(values: Tensor) -> Tensor:
-    """[..., E + 1]: values with a one beside each, so that numerator and denominator are one sum."""
-    return pad(values, (0, 1), value=1.0)
+def counted(values: Tensor, like: Tensor) -> Tensor:
+    """[..., E + 1]: values with a one beside each, so that numerator and denominator are one sum; of the type of `like`."""
+    return pad(values.to(like.dtype), (0, 1), value=1.0)
 
 
 def divided(sums: Tensor) -> Tensor:
@@ -42,14 +42,20 @@ class LinearSelfAttention(BothWays):
 
     def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
         queries, keys, values = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
-        shown = feature(keys).masked_fill(mask[:, None, :, None], 0.0)
-        sums = shown.transpose(2, 3) @ counted(values)  # [B, H, E, E + 1]
-        return self.join(divided(feature(queries) @ sums))
+        with torch.autocast(inputs.device.type, enabled=False):
+            shown = feature(keys).masked_fill(mask[:, None, :, None], 0.0)
+            sums = shown.transpose(2, 3) @ counted(values, shown)  # [B, H, E, E + 1]
+            found = divided(feature(queries) @ sums)
+        return self.join(found.to(values.dtype))
 
     def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
         queries, keys, _ = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
-        scores = (feature(queries) @ feature(keys).transpose(2, 3)).masked_fill(mask[:, None, None], 0.0)
-        return scores / scores.sum(-1, keepdim=True).clamp(min=LEAST)
+        return shares((feature(queries) @ feature(keys).transpose(2, 3)).masked_fill(mask[:, None, None], 0.0))
+
+
+def shares(scores: Tensor) -> Tensor:
+    """[..., T, S] positive scores, each row divided by its sum."""
+    return scores / scores.sum(-1, keepdim=True).clamp(min=LEAST)
 
 
 @dataclass(frozen=True)
@@ -73,22 +79,28 @@ class CausalLinearSelfAttention(Causal):
         super().__init__(size, heads, Unordered())
 
     def start(self, rows: int, like: Tensor) -> Sums:
-        return Sums(like.new_zeros(rows, self.heads, self.width, self.width + 1))
+        kind = torch.promote_types(like.dtype, torch.float32)
+        return Sums(like.new_zeros(rows, self.heads, self.width, self.width + 1, dtype=kind))
 
     def forward(self, inputs: Tensor, past: Sums) -> tuple[Tensor, Sums]:
         length = inputs.shape[1]
-        step = min(CHUNK, length)
-        parts = self.split(inputs, torch.arange(length, device=inputs.device))
-        made = (feature(parts[0]), feature(parts[1]), counted(parts[2]))
-        queries, keys, values = (
-            pad(part, (0, 0, 0, -length % step)).view(*part.shape[:2], -1, step, part.shape[-1]) for part in made
-        )  # [R, H, n, step, E], values [R, H, n, step, E + 1]; what is padded adds zeros
-        totals = torch.cat([past.totals[:, :, None], keys.transpose(3, 4) @ values], 2).cumsum(2)  # [R, H, n + 1, E, E + 1]
-        inside = (queries @ keys.transpose(3, 4)).tril() @ values
-        found = (queries @ totals[:, :, :-1] + inside).flatten(2, 3)[:, :, :length]
-        return self.join(divided(found)), Sums(totals[:, :, -1])
+        queries, keys, values = self.split(inputs, torch.arange(length, device=inputs.device))
+        with torch.autocast(inputs.device.type, enabled=False):
+            sums, totals = sums_before(feature(queries), feature(keys), counted(values, past.totals), past.totals)
+        return self.join(divided(sums[:, :, :length]).to(values.dtype)), Sums(totals)
 
     def weights(self, inputs: Tensor) -> Tensor:
         queries, keys, _ = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
-        scores = (feature(queries) @ feature(keys).transpose(2, 3)).tril()
-        return scores / scores.sum(-1, keepdim=True).clamp(min=LEAST)
+        return shares((feature(queries) @ feature(keys).transpose(2, 3)).tril())
+
+
+def sums_before(queries: Tensor, keys: Tensor, values: Tensor, totals: Tensor) -> tuple[Tensor, Tensor]:
+    """qᵢᵀ (totals + Σ_{j≤i} kⱼ vⱼᵀ) [R, H, ≥ T, V], and the totals after the last, from [R, H, T, E] and values [R, H, T, V]."""
+    step = min(CHUNK, queries.shape[2])
+    queries, keys, values = (
+        pad(each, (0, 0, 0, -each.shape[2] % step)).view(*each.shape[:2], -1, step, each.shape[-1])
+        for each in (queries, keys, values)
+    )  # [R, H, n, step, ...]; what is padded adds zeros
+    before = torch.cat([totals[:, :, None], keys.transpose(3, 4) @ values], 2).cumsum(2)  # [R, H, n + 1, E, V]
+    inside = (queries @ keys.transpose(3, 4)).tril() @ values
+    return (queries @ before[:, :, :-1] + inside).flatten(2, 3), before[:, :, -1]
