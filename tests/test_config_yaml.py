@@ -68,6 +68,10 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
             section.pop(name, None)
     if model.get("scope", "global") != "global":
         model.pop("coverage", None)
+    if model.get("architecture") == "pointer-network":
+        values["tokenizer"], data = {}, values.get("data", {})
+        for name in ("columns", "too_long", "lowercase", "normalization"):
+            data.pop(name, None)
     if model.get("score") != "projected-dot":
         model.pop("rank", None)
     return values

@@ -239,6 +239,26 @@ class Config(Settings):
                 raise ValueError(f"{name}={value:g} needs attention, and model.architecture={self.model.architecture} has none")
         return self
 
+    @model_validator(mode="after")
+    def _positions_are_of_the_source_as_it_is(self) -> Config:
+        if self.model.outputs != "positions":
+            return self
+        data, tokenizer, real = self.data, self.tokenizer, self.numbers > 0
+        pointless = {
+            "tokenizer.shared": tokenizer.shared,
+            "tokenizer.target": tokenizer.target is not None,
+            "data.columns: features": "features" in data.columns,
+            "data.too_long: truncate": data.too_long == "truncate",
+            "tokenizer.source": real and tokenizer.source is not None,
+            "data.lowercase": real and data.lowercase,
+            f"data.normalization: {data.form('source')}": real and data.form("source") in ("nfd", "jamo"),
+        }
+        for name, given in pointless.items():
+            if given:
+                what = "sources of numbers" if real else "outputs that are positions of the source"
+                raise ValueError(f"{name} makes no sense with {what}, which model.architecture={self.model.architecture} has")
+        return self
+
     @property
     def points(self) -> bool:
         """Whether outputs are positions of the source."""

@@ -25,7 +25,6 @@ from eyeline.metrics.alignment import Links
 from eyeline.predictor import Predictor, SearchOptions
 from eyeline.runs import open_run, weights_metadata
 from eyeline.text.lines import Line, read_lines
-from eyeline.text.normalization import normalize, restore
 from eyeline.text.pairs import ReadReport, read_pairs
 from eyeline.text.records import Pair
 from eyeline.text.words import word_spans
@@ -109,17 +108,16 @@ def evaluate(
     coming = predictor.stream(sources, options)
     predictions = list(watch(coming) if watch else coming)
     seconds = time.perf_counter() - began
-    outputs = [prediction.text for prediction in predictions]
-    data = predictor.config.data
-    form = data.form("target")
-    references = [restore(normalize(pair.target, form, data.lowercase), form) for pair in pairs]
-    encoded = [predictor.encode_source(source) for source in sources]
-    targets = [predictor.encode_target(pair.target) for pair in pairs]
+    coder = predictor.coder
+    outputs = [coder.spelling.cased(prediction.text) for prediction in predictions]
+    references = [coder.compared(pair.target) for pair in pairs]
+    reads = [predictor.read(source) for source in sources]
+    targets = [coder.encode_target(pair.target, read) for pair, read in zip(pairs, reads, strict=True)]
+    lengths = [len(read.encoded.ids) for read in reads]
     unknown = {
-        "source": _share(UNKNOWN, [one.ids for one in encoded]),
-        "target": _share(UNKNOWN, [one.ids for one in targets]),
+        "source": _share(sum(read.unknown for read in reads), sum(lengths)),
+        "target": _share(sum(one.ids.count(UNKNOWN) for one in targets), sum(len(one.ids) for one in targets)),
     }
-    lengths = [len(one.ids) for one in encoded]
     names = _metrics(predictor)
     measured = report(outputs, references, source_lengths=lengths, metrics=names, unknown_rate=unknown, seed=seed)
     scores = predictor.score(list(zip(sources, (pair.target for pair in pairs), strict=True)))
@@ -142,9 +140,8 @@ def _metrics(predictor: Predictor) -> list[str]:
     return [first, *(name for name in SCORED if name != first)]
 
 
-def _share(number: int, lines: Sequence[Sequence[int]]) -> float:
-    tokens = sum(len(line) for line in lines)
-    return sum(list(line).count(number) for line in lines) / tokens if tokens else 0.0
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
 
 
 def render(result: dict[str, Any]) -> str:

@@ -213,10 +213,10 @@ def test_the_corpus_is_read_once(tmp_path: Path) -> None:
 
 
 def test_many_lines_are_encoded_as_few_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from eyeline.training import preparation
+    from eyeline.training import portions
 
     whole = prepared(tmp_path, reversal(23))
-    monkeypatch.setattr(preparation, "CHUNK", 5)
+    monkeypatch.setattr(portions, "CHUNK", 5)
     assert prepared(tmp_path, reversal(23)).train == whole.train
 
 

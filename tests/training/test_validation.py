@@ -31,9 +31,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def validated(run: Path, listener: Listener, journal: Journal, **sections: Any) -> float:
     config = settings(run.parent, **sections)
     opened = open_run(run)
-    portion = prepare(config, opened).valid
-    assert portion is not None
-    validator = Validator(opened.load(), portion, opened.target, config, journal, listener, torch.device("cpu"))
+    prepared = prepare(config, opened)
+    assert prepared.valid is not None
+    validator = Validator(opened.load(), prepared.valid, prepared.coder, config, journal, listener, torch.device("cpu"))
     return validator(Position(step=30))
 
 

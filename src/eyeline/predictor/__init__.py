@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
+import numpy as np
 import torch
 
 from eyeline.config import Config, SearchSettings
-from eyeline.contracts import END, Alternative, Hypothesis, Prediction
+from eyeline.contracts import Hypothesis, Prediction
 from eyeline.data.batches import sequential_batches
-from eyeline.data.corpus import Corpus, source_batch
-from eyeline.errors import ConfigError, DataError
+from eyeline.data.coding import Read, coder
+from eyeline.data.corpus import Corpus, Sequences
+from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.ladder import Seq2Seq
-from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong, check_pairs, check_texts, chunks, resolve
+from eyeline.predictor.answers import PairScore, Piece, empty, nothing_said, pair_score, prediction
+from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong, check_pairs, check_sources, chunks, resolve
 from eyeline.predictor.pieces import joined, pieces
 from eyeline.runs import Run, open_run
 from eyeline.search import default_max_length, search
 from eyeline.search import score as score_batch
-from eyeline.text.normalization import normalize, restore
 from eyeline.text.records import split_features
 from eyeline.text.tokenizers import Encoded
 from eyeline.text.words import is_blank
@@ -30,34 +31,12 @@ from eyeline.text.words import is_blank
 __all__ = ["PairScore", "Predictor", "SearchOptions", "TooLong", "load"]
 
 
-@dataclass(frozen=True)
-class PairScore:
-    """The log-probability of a given pair."""
-
-    score: float  # summed natural-log probability, END counted
-    normalized_score: float
-    tokens: list[str]  # END last; none where both sides are blank
-    token_scores: list[float]
-    source_tokens: list[str]
-    alignment: list[list[float]] | None  # [len(tokens)][len(source_tokens)]
-    source_words: list[int | None]  # the word of each source token, None for one in no word
-    target_words: list[int | None]
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """What the model is given at a time: a line, or a part of one."""
-
-    line: int  # its place in the chunk
-    encoded: Encoded
-    cut: bool  # the line was longer, and its end is not looked at
-
-
 class Predictor:
     """A trained model with its tokenizers. Thread-safe: predicting changes nothing."""
 
     def __init__(self, run: Run, model: Seq2Seq, device: torch.device | str = "cpu") -> None:
         self.run, self.model, self.device = run, model, torch.device(device)
+        self.coder = coder(run.config, run.source, run.target)
 
     @property
     def config(self) -> Config:
@@ -66,12 +45,12 @@ class Predictor:
     # ---- text to ids ------------------------------------------------------------------------------------------------
 
     def encode_source(self, line: str) -> Encoded:
-        """A source line to ids; where the run has features, `TEXT<TAB>FEATURE;FEATURE`."""
-        text, features = self._parted(line)
-        return self.run.source.encode(self._normal(text, "source"), features)
+        """A source line to ids; where the run has features, `TEXT<TAB>FEATURE;FEATURE`. Raises UserError for what is none."""
+        return self.coder.encode(*self._parted(line))
 
-    def encode_target(self, line: str) -> Encoded:
-        return self.run.target.encode(self._normal(line, "target"))
+    def read(self, line: str) -> Read:
+        """The whole of a source line as the model reads it. Raises UserError."""
+        return self.coder.read(self.encode_source(line), self._parted(line)[0])
 
     def is_blank(self, line: str) -> bool:
         """Whether a source is white space alone, its features apart; the model is not asked about it."""
@@ -84,18 +63,11 @@ class Predictor:
         text, _, cell = line.partition("\t")
         return text, split_features(cell)
 
-    def _normal(self, line: str, side: Literal["source", "target"]) -> str:
-        return normalize(line, self.config.data.form(side), self.config.data.lowercase)
-
-    def text(self, ids: Sequence[int]) -> str:
-        """What the user sees of an output."""
-        return restore(self.run.target.decode(list(ids)), self.config.data.form("target"))
-
     # ---- prediction -------------------------------------------------------------------------------------------------
 
     def predict(
         self,
-        sources: Iterable[str],
+        sources: Iterable[Any],
         *,
         beam_size: int | None = None,
         n_best: int = 1,
@@ -111,6 +83,7 @@ class Predictor:
         What is not given is as in the run's `search` settings.
 
         Args:
+            sources: strings; where elements are numbers, nested lists or arrays of them, or JSON.
             beam_size: hypotheses kept; 1 is greedy.
             n_best: entries of each prediction's `n_best`, at most beam_size.
             length_penalty: outputs are ranked by score / length^length_penalty.
@@ -121,11 +94,11 @@ class Predictor:
             attention: whether predictions carry their alignment.
 
         Raises:
-            UserError: for sources that are not strings, or too long under `too_long="error"`.
+            UserError: for sources that are no such thing, or too long under `too_long="error"`.
             ConfigError: for options that cannot be.
         """
         options = SearchOptions(beam_size, n_best, length_penalty, min_length, max_length, batch_tokens, too_long, attention)
-        return list(self.stream(check_texts(sources), options))
+        return list(self.stream(check_sources(sources, self.config.numbers > 0), options))
 
     def stream(
         self, sources: Iterable[str], options: SearchOptions, *, name: str = "sources", at_once: int = CHUNK
@@ -145,38 +118,42 @@ class Predictor:
     def _chunk(
         self, lines: Sequence[str], options: SearchOptions, settings: SearchSettings, name: str, first: int
     ) -> list[Prediction]:
-        answers = [_empty(line, options.n_best) for line in lines]  # what stays of them is the blank ones'
-        asked: list[_Piece] = []
+        answers = [empty(line, options.n_best) for line in lines]  # what stays of them is the blank ones'
+        asked: list[Piece] = []
         for place, line in enumerate(lines):
             if not self.is_blank(line):
                 asked += self._fit(line, place, options.too_long, name, first)
-        found = self._search([piece.encoded.ids for piece in asked], options, settings)
-        made = [(piece.line, self._prediction(lines[piece.line], piece, h)) for piece, h in zip(asked, found, strict=True)]
+        found = self._search([piece.source for piece in asked], options, settings)
+        made = [(piece.line, prediction(lines[piece.line], piece, h, self.coder)) for piece, h in zip(asked, found, strict=True)]
         for place, parts in groupby(made, key=itemgetter(0)):
             answers[place] = joined(lines[place], [part for _, part in parts], settings.length_penalty)
         return answers
 
-    def _fit(self, line: str, place: int, too_long: TooLong | None, name: str, first: int) -> list[_Piece]:
+    def _fit(self, line: str, place: int, too_long: TooLong | None, name: str, first: int) -> list[Piece]:
         """The line's ids, cut or in pieces when it is longer than `data.max_length` and `too_long` says so."""
-        encoded, most = self.encode_source(line), self.config.data.max_length
-        if too_long is None or len(encoded.ids) <= most:
-            return [_Piece(place, encoded, False)]
-        if too_long == "error":
-            raise DataError(
-                f"a source of {len(encoded.ids):,} tokens is longer than data.max_length={most}",
-                name,
-                first + place,
-                "--too-long truncate or split",
-            )
-        if too_long == "truncate":
-            return [_Piece(place, encoded.cut(most), True)]
-        return [_Piece(place, piece, False) for piece in pieces(encoded, len(self._parted(line)[1]), most)]
+        text, features = self._parted(line)
+        try:
+            encoded = self.coder.encode(text, features)
+            parts, cut = self._parts(encoded, len(features), too_long)
+            return [Piece(place, self.coder.read(part, text), cut) for part in parts]
+        except UserError as error:
+            raise DataError(error.what, name, first + place, error.hint) from None
 
-    def _search(self, ids: Sequence[list[int]], options: SearchOptions, settings: SearchSettings) -> list[list[Hypothesis]]:
-        answers: list[list[Hypothesis]] = [[] for _ in ids]
-        costs = [(len(i) + 1) * settings.beam_size for i in ids]
-        for rows in sequential_batches(costs, settings.batch_tokens):
-            batch = source_batch([ids[row] for row in rows])
+    def _parts(self, encoded: Encoded, features: int, too_long: TooLong | None) -> tuple[list[Encoded], bool]:
+        """What is predicted of a source, and whether that is not all of it."""
+        most = self.config.data.max_length
+        if too_long is None or len(encoded.ids) <= most:
+            return [encoded], False
+        if too_long == "error":
+            what = f"a source of {len(encoded.ids):,} tokens is longer than data.max_length={most}"
+            raise UserError(what, hint="--too-long truncate or split")
+        return ([encoded.cut(most)], True) if too_long == "truncate" else (pieces(encoded, features, most), False)
+
+    def _search(self, reads: Sequence[Read], options: SearchOptions, settings: SearchSettings) -> list[list[Hypothesis]]:
+        answers: list[list[Hypothesis]] = [[] for _ in reads]
+        sources = self.coder.sources(reads)
+        for rows in sequential_batches(sources.ids.lengths * settings.beam_size, settings.batch_tokens):
+            batch = sources.batch(rows)
             with torch.inference_mode():
                 found = search(
                     self.model,
@@ -200,38 +177,11 @@ class Predictor:
         most = self.config.data.max_length
         return [max(min(default_max_length(length), most), settings.min_length) for length in lengths]
 
-    def _prediction(self, line: str, piece: _Piece, hypotheses: Sequence[Hypothesis]) -> Prediction:
-        n_best = [self._alternative(hypothesis) for hypothesis in hypotheses]
-        first, weights = n_best[0], hypotheses[0].attention.get("source")
-        return Prediction(
-            source=line,
-            text=first.text,
-            score=first.score,
-            normalized_score=first.normalized_score,
-            source_tokens=[*piece.encoded.tokens, self.run.source.token(END)],
-            tokens=first.tokens,
-            token_scores=first.token_scores,
-            alignment=None if weights is None else weights.tolist(),
-            n_best=n_best,
-            truncated=piece.cut,
-            finished=first.finished,
-        )
-
-    def _alternative(self, hypothesis: Hypothesis) -> Alternative:
-        return Alternative(
-            text=self.text(hypothesis.ids),
-            score=hypothesis.score,
-            normalized_score=hypothesis.normalized_score,
-            tokens=self.run.target.tokens_of(hypothesis.ids),
-            token_scores=list(hypothesis.token_scores),
-            finished=hypothesis.finished,
-        )
-
     # ---- scores and alignments of given pairs -----------------------------------------------------------------------
 
     def score(
         self,
-        pairs: Iterable[tuple[str, str]],
+        pairs: Iterable[tuple[Any, Any]],
         *,
         length_penalty: float | None = None,
         batch_tokens: int | None = None,
@@ -248,18 +198,17 @@ class Predictor:
             attention: whether scores carry their alignment.
 
         Raises:
-            UserError: for pairs that are not two strings each.
+            UserError: for pairs that are not two strings each (or what the run takes for them), or no output could be the target.
             ConfigError: for options that cannot be.
         """
         settings = resolve(self.config, SearchOptions(length_penalty=length_penalty, batch_tokens=batch_tokens))
-        given = check_pairs(pairs)
-        sources = [self.encode_source(source) for source, _ in given]
-        targets = [self.encode_target(target) for _, target in given]
-        certain = [self.is_blank(source) and is_blank(target) for source, target in given]
-        answers = [_nothing_said() for _ in given]
-        asked = [place for place, sure in enumerate(certain) if not sure]
-        corpus = Corpus.of((sources[place].ids for place in asked), (targets[place].ids for place in asked))
-        lengths = [max(len(sources[place].ids), len(targets[place].ids)) + 1 for place in asked]
+        given = check_pairs(pairs, self.config.numbers > 0, self.config.points)
+        asked = [place for place, (source, target) in enumerate(given) if not (self.is_blank(source) and is_blank(target))]
+        answers = [nothing_said() for _ in given]
+        reads = [self._read_pair(*given[place], place) for place in asked]
+        targets = Sequences.of(target.ids for _, target in reads)
+        corpus = Corpus(self.coder.sources([source for source, _ in reads]), targets)
+        lengths = np.maximum(corpus.source_lengths, corpus.target_lengths)
         for rows in sequential_batches(lengths, settings.batch_tokens):
             batch = corpus.batch(rows).to(self.device)
             with torch.inference_mode():
@@ -273,22 +222,16 @@ class Predictor:
                     attention=attention,
                 )
             for row, hypothesis in zip(rows, found, strict=True):
-                place = asked[row]
-                answers[place] = self._pair_score(hypothesis, sources[place], targets[place])
+                source, target = reads[row]
+                answers[asked[row]] = pair_score(hypothesis, source.encoded, target)
         return answers
 
-    def _pair_score(self, hypothesis: Hypothesis, source: Encoded, target: Encoded) -> PairScore:
-        weights = hypothesis.attention.get("source")
-        return PairScore(
-            score=hypothesis.score,
-            normalized_score=hypothesis.normalized_score,
-            tokens=[*target.tokens, self.run.target.token(END)],
-            token_scores=list(hypothesis.token_scores),
-            source_tokens=[*source.tokens, self.run.source.token(END)],
-            alignment=None if weights is None else weights.tolist(),
-            source_words=source.words,
-            target_words=target.words,
-        )
+    def _read_pair(self, source: str, target: str, place: int) -> tuple[Read, Encoded]:
+        try:
+            read = self.read(source)
+            return read, self.coder.encode_target(target, read)
+        except UserError as error:
+            raise UserError(error.what, f"pairs[{place}]", error.hint) from None
 
 
 def load(path: str | Path, device: torch.device | str = "cpu") -> Predictor:
@@ -304,14 +247,3 @@ def load(path: str | Path, device: torch.device | str = "cpu") -> Predictor:
         raise ConfigError("not a device", f"device={device}", "such as cpu or cuda:0") from error
     run = open_run(path)
     return Predictor(run, run.load(place), place)
-
-
-def _empty(source: str, n_best: int) -> Prediction:
-    """The answer to a source of white space alone: the model is not asked."""
-    nothing = [Alternative("", 0.0, 0.0, [], [], True) for _ in range(n_best)]
-    return Prediction(source, "", 0.0, 0.0, [], [], [], None, nothing, False, True)
-
-
-def _nothing_said() -> PairScore:
-    """The score of the empty output of a blank source."""
-    return PairScore(0.0, 0.0, [], [], [], None, [], [])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from eyeline.config import Config, SearchSettings
 from eyeline.errors import ConfigError, UserError, nearest
 from eyeline.search.limits import check_beam
+from eyeline.text import vectors
 
 TooLong = Literal["error", "truncate", "split"]
 CHUNK = 4096  # lines that are sorted by length together: enough to fill batches with like lengths
@@ -34,6 +35,8 @@ def resolve(config: Config, options: SearchOptions) -> SearchSettings:
     if options.too_long not in (None, *get_args(TooLong)):
         hint = nearest(str(options.too_long), get_args(TooLong))
         raise ConfigError("not a valid value", f"too_long={options.too_long}", hint)
+    if options.too_long == "split" and config.points:
+        raise ConfigError("the positions of a source cannot be found piece by piece", "too_long=split", "truncate, or error")
     names = ("beam_size", "length_penalty", "min_length", "max_length", "batch_tokens")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     values = config.to_dict()
@@ -58,28 +61,45 @@ def chunks(sources: Iterable[str], at_once: int, attention: bool) -> Iterator[li
         yield lines
 
 
-def check_texts(sources: Iterable[str]) -> list[str]:
-    """The sources, once it is sure that they are strings which can be written as UTF-8."""
+def check_sources(sources: Iterable[Any], numbers: bool = False) -> list[str]:
+    """The sources as text, once it is sure that they are strings which can be written as UTF-8.
+
+    Args:
+        numbers: they may be nested lists, arrays or tensors of numbers.
+    """
     if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
         raise UserError("sources are a list of strings", type(sources).__name__, 'write model.predict(["…"])')
-    texts = list(sources)
-    for place, text in enumerate(texts):
-        _check_text(text, f"sources[{place}]")
-    return texts
+    return [_text(source, f"sources[{place}]", vectors.written if numbers else None) for place, source in enumerate(sources)]
 
 
-def check_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs, once it is sure that each is two strings."""
+def check_pairs(pairs: Iterable[tuple[Any, Any]], numbers: bool = False, points: bool = False) -> list[tuple[str, str]]:
+    """The pairs as text, once it is sure that each is two strings.
+
+    Args:
+        numbers: sources may be numbers, as for `check_sources`.
+        points: targets may be lists of positions.
+    """
     hint = 'write model.score([("…", "…")])'
     if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
         raise UserError("pairs are a list of (source, target)", type(pairs).__name__, hint)
-    given = list(pairs)
-    for place, pair in enumerate(given):
+    given = []
+    for place, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise UserError("a pair is (source, target)", f"pairs[{place}]", hint)
-        for side, text in enumerate(pair):
-            _check_text(text, f"pairs[{place}][{side}]")
+        source = _text(pair[0], f"pairs[{place}][0]", vectors.written if numbers else None)
+        given.append((source, _text(pair[1], f"pairs[{place}][1]", vectors.written_positions if points else None)))
     return given
+
+
+def _text(value: Any, where: str, write: Callable[[Any], str] | None) -> str:
+    """A string as it is; what `write` can make one of."""
+    if write is None or isinstance(value, str):
+        _check_text(value, where)
+        return str(value)
+    try:
+        return write(value)
+    except UserError as error:
+        raise UserError(error.what, where, error.hint) from None
 
 
 def _check_text(text: object, where: str) -> None:

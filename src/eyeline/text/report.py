@@ -63,6 +63,15 @@ class SideReport:
     normalization: Normalization
     train: SideCount
     valid: SideCount | None = None
+    instead: str = ""  # what stands there instead of symbols of a vocabulary
+
+    @property
+    def vocabulary(self) -> str:
+        return self.instead or f"{self.tokenizer.size:,} ({self.tokenizer.kind})"
+
+    def unknown(self, count: SideCount | None) -> str:
+        """The share of unknown tokens, for a person."""
+        return "-" if count is None or self.instead else f"{100 * count.unknown_rate:.2f} %"
 
 
 @dataclass(frozen=True)
@@ -91,11 +100,11 @@ class DataReport:
 
         measure("training lines", (f"{side.train.lines:,}" for side in self.sides))
         measure("tokens a line", (f"{side.train.mean:.1f} (longest {side.train.longest:,})" for side in self.sides))
-        measure("vocabulary", (f"{side.tokenizer.size:,} ({side.tokenizer.kind})" for side in self.sides))
-        measure("unknown in training", (_percent(side.train) for side in self.sides))
+        measure("vocabulary", (side.vocabulary for side in self.sides))
+        measure("unknown in training", (side.unknown(side.train) for side in self.sides))
         if any(side.valid is not None for side in self.sides):
             measure("validation lines", (f"{side.valid.lines:,}" if side.valid else "-" for side in self.sides))
-            measure("unknown in validation", (_percent(side.valid) if side.valid else "-" for side in self.sides))
+            measure("unknown in validation", (side.unknown(side.valid) for side in self.sides))
         return rows
 
     def notes(self) -> list[str]:
@@ -107,7 +116,7 @@ class DataReport:
 
     def hints(self) -> list[str]:
         """What would help a model to learn this data, a line each; empty when nothing stands out."""
-        return [hint for side in self.sides for hint in (_syllables(side), _words(side)) if hint]
+        return [hint for side in self.sides if not side.instead for hint in (_syllables(side), _words(side)) if hint]
 
     def render(self) -> str:
         """Table, notes and hints as plain text."""
@@ -115,10 +124,6 @@ class DataReport:
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([*lines, *self.notes(), *(f"hint: {hint}" for hint in self.hints())])
-
-
-def _percent(count: SideCount) -> str:
-    return f"{100 * count.unknown_rate:.2f} %"
 
 
 def _syllables(side: SideReport) -> str | None:
@@ -139,7 +144,7 @@ def _words(side: SideReport) -> str | None:
     """Whole words, many of them seen once or never."""
     if side.tokenizer.kind not in ("word", "whitespace-symbols"):
         return None
-    counts = [count for number, count in side.train.seen.items() if number != UNKNOWN]
+    counts = [count for number, count in side.train.seen.items() if number != UNKNOWN and number < side.tokenizer.size]
     once = sum(count == 1 for count in counts)
     unknown = max(count.unknown_rate for count in (side.train, side.valid) if count is not None)
     if unknown > UNKNOWN_RATE:

@@ -59,6 +59,11 @@ def train(kind: TokenizerKind, texts: Iterable[str], size: int, min_frequency: i
         return _subwords(kind, texts, entries, min_frequency)
 
 
+def symbols(entries: Sequence[str]) -> str:
+    """The JSON of a `whitespace-symbols` tokenizer that knows just these entries, in this order."""
+    return _closed_vocabulary(entries, SYMBOL_GAPS, "removed", None)
+
+
 def _most_frequent(counts: Counter[str], most: int, min_frequency: int) -> list[str]:
     """By frequency, then by code point, so that ties do not depend on the order of the texts."""
     kept = [(symbol, count) for symbol, count in counts.items() if count >= min_frequency]

@@ -24,6 +24,7 @@ from eyeline.text.words import word_spans
 Values = npt.NDArray[np.float32]
 
 SUCH_AS = "such as [[0.5, 1], [2, 3]]"
+EMPTY = "[]"
 LARGEST = float(np.finfo(np.float32).max)
 _POSITION = re.compile("[0-9]{1,9}")
 
@@ -79,7 +80,7 @@ def looks_real(text: str) -> bool:
 def encoded(text: str) -> Encoded:
     """A source in the form of `written`: a token for each element, whose id says nothing; its numbers are in its surface."""
     spans, start = [], 1
-    surfaces = text[1:-1].split(", ") if text != "[]" else []
+    surfaces = text[1:-1].split(", ") if text != EMPTY else []
     for surface in surfaces:
         spans.append((start, start + len(surface)))
         start += len(surface) + 2
@@ -114,8 +115,13 @@ def positions(text: str) -> list[int]:
     return found
 
 
-def written_positions(numbers: Sequence[int]) -> str:
-    return " ".join(map(str, numbers))
+def written_positions(places: Any) -> str:
+    """The text of positions given as a list, an array or a tensor. Raises UserError."""
+    places = _plain(places)
+    for place in places if isinstance(places, list | tuple) else [places]:
+        if isinstance(place, bool) or not isinstance(_plain(place), int) or place < 0:
+            raise UserError(f"{json.dumps(place, default=str)[:20]} is not a position", hint="such as [2, 0, 1]")
+    return " ".join(map(str, places))
 
 
 def _plain(value: Any) -> Any:

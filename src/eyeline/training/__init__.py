@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from eyeline.config import Config
+from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, RunError
 from eyeline.files import remove_leftovers
 from eyeline.runs import CONFIG, Run, create_run, open_run, save_config, save_weights
@@ -15,6 +16,7 @@ from eyeline.training.card import CARD, write_card
 from eyeline.training.checkpoints import list_checkpoints, peek
 from eyeline.training.journal import Journal
 from eyeline.training.loop import Diverged, Trainer
+from eyeline.training.objective import Objective
 from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
 from eyeline.training.state import Position, reached
@@ -56,28 +58,31 @@ def train(
         config = _with_more_steps(config, out, stored, more_steps)
     config = _bounded(config)
     if stored is not None:
+        config = _with_elements_of(stored.config, config)
         _check_same(stored.config, config)
         if more_steps is None and _already_over(stored, config, reporter):
             return stored
     for directory in (out, out / CHECKPOINTS):
         remove_leftovers(directory)
     prepared = prepare(config, stored)
+    config = prepared.config
     reporter.note(prepared.report.render())
+    corpus = prepared.train.corpus()
+    Objective.of(config.training, corpus)  # raises before anything is written
     if stored is None:
         run = create_run(out, config, prepared.source, prepared.target)
     else:
         run = Run(out, config, prepared.source, prepared.target)
-    _train(run, prepared, device, reporter, stored is not None, more_steps is not None)
+    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None)
     return run
 
 
-def _train(run: Run, prepared: Prepared, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
+def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
     model = run.build().to(device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
-    corpus = prepared.train.corpus()
     trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
     if resume:
         if trainer.resume():
@@ -91,7 +96,7 @@ def _train(run: Run, prepared: Prepared, device: str, reporter: Reporter, resume
             reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
         validate = None
         if prepared.valid is not None:
-            validate = Validator(model, prepared.valid, run.target, config, journal, reporter, torch.device(device))
+            validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, torch.device(device))
         else:
             reporter.warn("no validation pairs: the last weights are kept, and nothing can stop the run early")
 
@@ -126,6 +131,13 @@ def _bounded(config: Config) -> Config:
     if training.steps is None and training.epochs is None and training.for_ is None:
         return config.model_copy(update={"training": training.model_copy(update={"epochs": DEFAULT_EPOCHS})})
     return config
+
+
+def _with_elements_of(stored: Config, config: Config) -> Config:
+    """The width of real-valued elements, which the pairs decided when the run was begun."""
+    if not stored.numbers or not config.points or config.numbers:
+        return config
+    return config.model_copy(update={"model": config.model.model_copy(update={"element_size": stored.numbers})})
 
 
 def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -> Config:

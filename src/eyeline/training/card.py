@@ -24,6 +24,7 @@ def write_card(run: Run, model: nn.Module, position: Position, progress: Progres
     if progress.best is not None:
         best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
     name = run.path.resolve().name
+    below, above = prepared.report.sides
     write_text(
         run.path / CARD,
         f"""# {name}
@@ -35,7 +36,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | languages | {languages or "not named"} |
 | architecture | {config.model.architecture} |
 | parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
-| vocabulary | source {run.source.size:,} ({run.source.kind}), target {run.target.size:,} ({run.target.kind}) |
+| vocabulary | source {below.vocabulary}, target {above.vocabulary} |
 | training pairs | {len(prepared.train.pairs):,} from {", ".join(config.data.train)} |
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |

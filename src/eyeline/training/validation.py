@@ -12,16 +12,14 @@ import torch
 from eyeline.config import Config
 from eyeline.contracts import Hypothesis
 from eyeline.data.batches import sequential_batches
-from eyeline.data.corpus import source_batch
+from eyeline.data.coding import Coder
 from eyeline.errors import RunError
 from eyeline.ladder import Seq2Seq
 from eyeline.loss import negative_log_likelihood
 from eyeline.metrics import corpus_score
 from eyeline.search import search
-from eyeline.text.normalization import normalize, restore
-from eyeline.text.tokenizers import Tokenizer
 from eyeline.training.journal import Journal
-from eyeline.training.preparation import Portion
+from eyeline.training.portions import Portion
 from eyeline.training.reporting import Reporter
 from eyeline.training.state import Position
 
@@ -34,7 +32,7 @@ class Validator:
 
     model: Seq2Seq
     portion: Portion
-    target: Tokenizer
+    coder: Coder
     config: Config
     journal: Journal
     reporter: Reporter
@@ -92,23 +90,24 @@ class Validator:
     def outputs(self, places: Sequence[int]) -> list[str]:
         """What the model answers to the pairs at `places`, as a user would see it."""
         answers = [""] * len(places)
-        ids = [self.portion.sources[place] for place in places]
+        chosen = np.asarray(places, dtype=np.int64)
         with torch.inference_mode():
-            for rows in sequential_batches([len(i) + 1 for i in ids], self.config.search.batch_tokens):
-                source = source_batch([ids[row] for row in rows]).to(self.device)
+            for rows in sequential_batches(self.corpus.source_lengths[chosen], self.config.search.batch_tokens):
+                source = self.corpus.sources.batch(chosen[rows]).to(self.device)
                 maximum = self.config.search.max_length
                 found = search(self.model, source, beam_size=1, max_length=maximum, attention=False)
                 for row, hypotheses in zip(rows, found, strict=True):
-                    answers[row] = self._text(hypotheses[0])
+                    answers[row] = self._text(places[row], hypotheses[0])
         return answers
 
-    def _text(self, hypothesis: Hypothesis) -> str:
-        return restore(self.target.decode(hypothesis.ids), self.config.data.form("target"))
+    def _text(self, place: int, hypothesis: Hypothesis) -> str:
+        pair = self.portion.pairs[place]
+        source = self.coder.read(self.coder.encode(pair.source, pair.features), pair.source)
+        return self.coder.spelling.cased(self.coder.decode(hypothesis.ids, source))
 
     def _reference(self, place: int) -> str:
         """The target spelt as a perfect output would be, so that another Unicode form or case in the file is no error."""
-        form = self.config.data.form("target")
-        return restore(normalize(self.portion.pairs[place].target, form, self.config.data.lowercase), form)
+        return self.coder.compared(self.portion.pairs[place].target)
 
     def _example(self, place: int, output: str) -> str:
         pair = self.portion.pairs[place]

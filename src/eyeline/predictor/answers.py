@@ -1,0 +1,89 @@
+"""From what a search or a score says in ids to what a person reads. Knows coders and hypotheses; no model, no files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eyeline.contracts import END, RESERVED, Alternative, Hypothesis, Prediction
+from eyeline.data.coding import Coder, Read
+from eyeline.text.tokenizers import Encoded
+
+
+@dataclass(frozen=True)
+class PairScore:
+    """The log-probability of a given pair."""
+
+    score: float  # summed natural-log probability, END counted
+    normalized_score: float
+    tokens: list[str]  # END last; none where both sides are blank
+    token_scores: list[float]
+    source_tokens: list[str]
+    alignment: list[list[float]] | None  # [len(tokens)][len(source_tokens)]
+    source_words: list[int | None]  # the word of each source token, None for one in no word
+    target_words: list[int | None]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What the model is given at a time: a line, or a part of one."""
+
+    line: int  # its place in the chunk
+    source: Read
+    cut: bool  # the line was longer, and its end is not looked at
+
+
+def prediction(line: str, piece: Piece, hypotheses: Sequence[Hypothesis], coder: Coder) -> Prediction:
+    """The answer to one piece of `line`."""
+    n_best = [_alternative(hypothesis, piece.source, coder) for hypothesis in hypotheses]
+    first, weights = n_best[0], hypotheses[0].attention.get("source")
+    return Prediction(
+        source=line,
+        text=first.text,
+        score=first.score,
+        normalized_score=first.normalized_score,
+        source_tokens=[*piece.source.encoded.tokens, RESERVED[END]],
+        tokens=first.tokens,
+        token_scores=first.token_scores,
+        alignment=None if weights is None else weights.tolist(),
+        n_best=n_best,
+        truncated=piece.cut,
+        finished=first.finished,
+    )
+
+
+def _alternative(hypothesis: Hypothesis, source: Read, coder: Coder) -> Alternative:
+    return Alternative(
+        text=coder.decode(hypothesis.ids, source),
+        score=hypothesis.score,
+        normalized_score=hypothesis.normalized_score,
+        tokens=coder.tokens(hypothesis.ids, source),
+        token_scores=list(hypothesis.token_scores),
+        finished=hypothesis.finished,
+    )
+
+
+def pair_score(hypothesis: Hypothesis, source: Encoded, target: Encoded) -> PairScore:
+    """What is said of a given pair."""
+    weights = hypothesis.attention.get("source")
+    return PairScore(
+        score=hypothesis.score,
+        normalized_score=hypothesis.normalized_score,
+        tokens=[*target.tokens, RESERVED[END]],
+        token_scores=list(hypothesis.token_scores),
+        source_tokens=[*source.tokens, RESERVED[END]],
+        alignment=None if weights is None else weights.tolist(),
+        source_words=source.words,
+        target_words=target.words,
+    )
+
+
+def empty(source: str, n_best: int) -> Prediction:
+    """The answer to a source of white space alone: the model is not asked."""
+    nothing = [Alternative("", 0.0, 0.0, [], [], True) for _ in range(n_best)]
+    return Prediction(source, "", 0.0, 0.0, [], [], [], None, nothing, False, True)
+
+
+def nothing_said() -> PairScore:
+    """The score of the empty output of a blank source."""
+    return PairScore(0.0, 0.0, [], [], [], None, [], [])
