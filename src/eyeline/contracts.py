@@ -153,7 +153,7 @@ class Hypothesis:
     ids: tuple[int, ...]  # without BEGIN; END included when finished
     token_scores: tuple[float, ...]  # natural-log probability of each id
     score: float  # their sum, ≤ 0
-    normalized_score: float  # score / length^penalty, END counted in the length
+    normalized_score: float  # score / length^penalty, END counted in the length; of a finished one, with a coverage penalty
     finished: bool  # END was reached before the maximum length
     attention: Mapping[str, Tensor] = field(default_factory=dict)  # name -> [len(ids), S] over this source's real positions
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from search_fakes import Table
 
 from eyeline.contracts import END
 
 Answer = tuple[tuple[int, ...], float, bool]  # ids, score, finished
+Extra = Callable[[tuple[int, ...]], float]  # ids of a finished answer -> what its normalised score has besides
 
 
-def worth(answer: Answer, penalty: float) -> float:
-    ids, score, _ = answer
-    return score / float(max(1, len(ids)) ** penalty)
+def nothing(ids: tuple[int, ...]) -> float:
+    return 0.0
 
 
-def ranked(answers: Sequence[Answer], penalty: float) -> list[Answer]:
+def worth(answer: Answer, penalty: float, extra: Extra = nothing) -> float:
+    ids, score, finished = answer
+    return score / float(max(1, len(ids)) ** penalty) + (extra(ids) if finished else 0.0)
+
+
+def ranked(answers: Sequence[Answer], penalty: float, extra: Extra = nothing) -> list[Answer]:
     """Finished ones first, then by normalised score."""
-    return sorted(answers, key=lambda answer: (not answer[2], -worth(answer, penalty)))
+    return sorted(answers, key=lambda answer: (not answer[2], -worth(answer, penalty, extra)))
 
 
 def all_answers(table: Table, words: Sequence[int], minimum: int, maximum: int) -> list[Answer]:
@@ -43,7 +48,14 @@ def all_answers(table: Table, words: Sequence[int], minimum: int, maximum: int) 
 
 
 def plain_beam(
-    table: Table, words: Sequence[int], beam: int, n_best: int, penalty: float, minimum: int, maximum: int
+    table: Table,
+    words: Sequence[int],
+    beam: int,
+    n_best: int,
+    penalty: float,
+    minimum: int,
+    maximum: int,
+    extra: Extra = nothing,
 ) -> list[Answer]:
     """The documented rules, one source, in lists. It never stops early: it shows that stopping early changes nothing."""
     finished: list[Answer] = []
@@ -57,10 +69,10 @@ def plain_beam(
                     candidates.append(((*prefix, token), score + math.log(row[token])))
         candidates.sort(key=lambda candidate: -candidate[1])
         closed = [c for c in candidates[:beam] if c[0][-1] == END]
-        finished = ranked([*finished, *((ids, score, True) for ids, score in closed)], penalty)[:beam]
+        finished = ranked([*finished, *((ids, score, True) for ids, score in closed)], penalty, extra)[:beam]
         grown = [c for c in candidates[: 2 * beam] if c[0][-1] != END][:beam]
         if length == maximum or not grown:
             done = {ids[:-1] for ids, _ in closed}
-            return ranked([*finished, *((ids, score, False) for ids, score in live if ids not in done)], penalty)[:n_best]
+            return ranked([*finished, *((ids, score, False) for ids, score in live if ids not in done)], penalty, extra)[:n_best]
         live = grown
     raise AssertionError("the loop returns")

@@ -25,11 +25,18 @@ def search(
     min_length: int = 0,
     max_length: Lengths = None,
     attention: bool = True,
+    coverage_penalty: float = 0.0,
 ) -> list[list[Hypothesis]]:
     """`greedy` where one hypothesis is kept and one wanted, else `beam_search`, with its arguments, errors and lists."""
     if beam_size == 1 and n_best == 1:
         answers = greedy(
-            model, source, length_penalty=length_penalty, min_length=min_length, max_length=max_length, attention=attention
+            model,
+            source,
+            length_penalty=length_penalty,
+            min_length=min_length,
+            max_length=max_length,
+            attention=attention,
+            coverage_penalty=coverage_penalty,
         )
         return [[answer] for answer in answers]
     return beam_search(
@@ -41,4 +48,5 @@ def search(
         min_length=min_length,
         max_length=max_length,
         attention=attention,
+        coverage_penalty=coverage_penalty,
     )

@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 
 from eyeline.contracts import BEGIN, END, Hypothesis, Model, Source
 from eyeline.search.candidates import best_allowed
+from eyeline.search.coverage import Looked
 from eyeline.search.history import Ends, History
 from eyeline.search.limits import Lengths, Limits, check_beam
 
@@ -27,15 +28,16 @@ def beam_search(
     min_length: int = 0,
     max_length: Lengths = None,
     attention: bool = True,
+    coverage_penalty: float = 0.0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` answers to each source, best first: finished ones by `normalized_score`, then unfinished ones by theirs.
 
     At every position the best 2K continuations of a source's K hypotheses are taken by summed log-probability. One that ends in
     END and ranks among the first K is finished and enters a list of the K best by normalised score; the best K others live on.
-    A source is done when `n_best` are finished and no live hypothesis can still beat the last of them: a score only falls, and is
-    worth most when divided by the greatest length allowed. So the first of 5 answers is always the only one of 1. What is done
-    leaves the batch at once and never changes again. At the maximum length the live hypotheses that END did not close are kept as
-    unfinished.
+    A source is done when `n_best` are finished and no live hypothesis can still beat the last of them: a score only falls, it is
+    worth most when divided by the greatest length allowed, and a coverage penalty only takes off from that. So the first of 5
+    answers is always the only one of 1. What is done leaves the batch at once and never changes again. At the maximum length the
+    live hypotheses that END did not close are kept as unfinished.
 
     The lists hold distinct id sequences. They have exactly `n_best` entries unless fewer outputs are possible (a tiny vocabulary
     and a small maximum, or a model that gives nearly everything probability 0). Equal scores: the earlier finished, the better
@@ -48,13 +50,15 @@ def beam_search(
         min_length: tokens before END may come.
         max_length: most tokens, END apart: one number, one a source, or None for `default_max_length`.
         attention: whether hypotheses carry the attention; it changes nothing else.
+        coverage_penalty: β of Wu et al. 2016. What is finished has β Σ_j log min(Σ_t α_tj, 1), at most 0, in its
+            `normalized_score`, never in its `score`; see `coverage.coverage_penalty`.
 
     Raises:
-        ConfigError: a size, length or penalty that cannot be.
+        ConfigError: a size, length or penalty that cannot be, or a coverage penalty for a model without attention.
         RunError: the model answered NaN.
     """
     check_beam(beam_size, n_best)
-    limits = Limits.of(source, min_length, max_length, length_penalty)
+    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty)
     if not len(limits.max_length):
         return []
     with torch.no_grad():
@@ -71,11 +75,13 @@ def _run(model: Model, source: Source, beam_size: int, n_best: int, limits: Limi
     memory = model.encode(source)
     state = model.decoder.start(memory)
     tokens = torch.full_like(alive, BEGIN)
+    looked = Looked.none(source, limits.coverage_penalty)
     for position in range(int(limits.max_length.max()) + 1):
         step, state = model.decoder.step(tokens.to(device), state, memory)
+        looked = looked.after(step.attention)
         found = _expand(model.head(step, source), totals, beam_size, limits.forbidden(position))
         closing = found.closing(beam_size)
-        finished = finished.joined(found, closing, position, limits)
+        finished = finished.joined(found, closing, position, limits, looked.penalties(source, totals.shape[1]))
         live = found.live(beam_size)
         history.add(alive, live.tokens, live.token_scores, live.parents, step.attention)
         done = _done(finished, live.totals[:, 0], limits.max_length[alive], position, n_best, limits)
@@ -89,7 +95,7 @@ def _run(model: Model, source: Source, beam_size: int, n_best: int, limits: Limi
         state = state.select((keep[:, None] * totals.shape[1] + live.parents[keep]).flatten().to(device))
         if len(keep) < len(alive):
             memory, source = memory.select(keep.to(device)), source.select(keep.to(device))
-        alive, finished = alive[keep], finished.select(keep)
+        alive, finished, looked = alive[keep], finished.select(keep), looked.select(keep, live.parents[keep])
         totals, tokens = live.totals[keep], live.tokens[keep].flatten()
     return history, Ends.join(ends)
 
@@ -148,21 +154,26 @@ class _Finished:
     position: Tensor  # tokens before END
     slot: Tensor  # its place in the beam that made them
     end_score: Tensor  # float64, log-probability of END
+    penalty: Tensor  # float64, the coverage penalty, a part of `normalized`
 
     @classmethod
     def none(cls, sources: int, beam_size: int) -> _Finished:
         empty = torch.full((sources, beam_size), -torch.inf, dtype=torch.float64)
         nowhere = torch.zeros(sources, beam_size, dtype=torch.long)
-        return cls(empty, nowhere, nowhere, empty)
+        return cls(empty, nowhere, nowhere, empty, empty)
 
     def select(self, rows: Tensor) -> _Finished:
-        return _Finished(self.normalized[rows], self.position[rows], self.slot[rows], self.end_score[rows])
+        return _Finished(*(getattr(self, field.name)[rows] for field in fields(self)))
 
-    def joined(self, found: _Candidates, closing: Tensor, position: int, limits: Limits) -> _Finished:
-        """With the `closing` ones among `found` [n, C] added, `position` tokens long; of equal ones the older stays in front."""
+    def joined(self, found: _Candidates, closing: Tensor, position: int, limits: Limits, penalties: Tensor) -> _Finished:
+        """With the `closing` ones among `found` [n, C] added, `position` tokens long; of equal ones the older stays in front.
+
+        `penalties` [n, W] are those of the hypotheses that they close.
+        """
         if not bool(closing.any()):
             return self
-        normalized = (found.totals / limits.divisors[position + 1]).masked_fill(~closing, -torch.inf)
+        penalty = penalties.gather(1, found.parents)
+        normalized = (found.totals / limits.divisors[position + 1] + penalty).masked_fill(~closing, -torch.inf)
         normalized, order = torch.cat([self.normalized, normalized], 1).sort(descending=True, stable=True)
         size = self.normalized.shape[1]
         order = order[:, :size]
@@ -172,13 +183,14 @@ class _Finished:
             torch.cat([self.position, position_of_new], 1).gather(1, order),
             torch.cat([self.slot, found.parents], 1).gather(1, order),
             torch.cat([self.end_score, found.token_scores], 1).gather(1, order),
+            torch.cat([self.penalty, penalty], 1).gather(1, order),
         )
 
 
 def _done(finished: _Finished, best_live: Tensor, max_length: Tensor, position: int, n_best: int, limits: Limits) -> Tensor:
     """[n] True for sources that are done: won, out of room, or with nothing live left (`best_live` [n] is -inf)."""
     last_wanted = finished.normalized[:, n_best - 1]
-    bound = best_live / limits.divisors[max_length + 1]  # a score is at most 0, so the longest output would be worth most
+    bound = best_live / limits.divisors[max_length + 1]  # scores and penalties are at most 0: the longest would be worth most
     won = (last_wanted > -torch.inf) & (last_wanted >= bound)
     return won | (max_length == position) | (best_live == -torch.inf)
 
@@ -199,5 +211,6 @@ def _ends(sources: Tensor, finished: _Finished, unfinished: Tensor, position: in
         position=chosen(finished.position, torch.full_like(slots, position)),
         slot=chosen(finished.slot, slots),
         end_score=chosen(finished.end_score, torch.zeros(n, width, dtype=torch.float64)),
+        penalty=chosen(finished.penalty, torch.zeros(n, width, dtype=torch.float64)),
         finished=chosen(torch.ones(n, size, dtype=torch.bool), torch.zeros(n, width, dtype=torch.bool)),
     )

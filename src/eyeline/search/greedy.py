@@ -6,6 +6,7 @@ import torch
 
 from eyeline.contracts import BEGIN, END, Hypothesis, Model, Source
 from eyeline.search.candidates import best_allowed
+from eyeline.search.coverage import Looked
 from eyeline.search.history import Ends, History
 from eyeline.search.limits import Lengths, Limits
 
@@ -18,6 +19,7 @@ def greedy(
     min_length: int = 0,
     max_length: Lengths = None,
     attention: bool = True,
+    coverage_penalty: float = 0.0,
 ) -> list[Hypothesis]:
     """One hypothesis a source: always the likeliest token, the lower id where two are equal.
 
@@ -30,12 +32,13 @@ def greedy(
         max_length: most tokens, END apart: one number, one a source, or None for `default_max_length`. After the last of them
             END is still asked for; where it is not the likeliest, the hypothesis is unfinished.
         attention: whether hypotheses carry the attention.
+        coverage_penalty: as length_penalty.
 
     Raises:
-        ConfigError: a length or penalty that cannot be.
+        ConfigError: a length or penalty that cannot be, or a coverage penalty for a model without attention.
         RunError: the model answered NaN.
     """
-    limits = Limits.of(source, min_length, max_length, length_penalty)
+    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty)
     if not len(limits.max_length):
         return []
     with torch.no_grad():
@@ -50,8 +53,10 @@ def _run(model: Model, source: Source, limits: Limits, attention: bool) -> tuple
     memory = model.encode(source)
     state = model.decoder.start(memory)
     tokens = torch.full_like(alive, BEGIN)
+    looked = Looked.none(source, limits.coverage_penalty)
     for position in range(int(limits.max_length.max()) + 1):
         step, state = model.decoder.step(tokens.to(device), state, memory)
+        looked = looked.after(step.attention)
         values, ids = best_allowed(model.head(step, source), 1, limits.forbidden(position))  # [n, C]
         best = values.argmax(1, keepdim=True)  # the first of the greatest: values are sorted but for the forbidden ones
         scores, tokens = values.gather(1, best), ids.gather(1, best)[:, 0]  # [n, 1], [n]
@@ -62,10 +67,11 @@ def _run(model: Model, source: Source, limits: Limits, attention: bool) -> tuple
         if bool(done.any()):
             gone, keep = done.nonzero()[:, 0], (~done).nonzero()[:, 0]
             at = torch.full_like(gone, position)
-            ends.append(Ends(alive[gone], at, torch.zeros_like(gone), scores[gone, 0], finished[gone]))
+            penalties = looked.penalties(source, 1)[:, 0].masked_fill(~finished, 0.0)
+            ends.append(Ends(alive[gone], at, torch.zeros_like(gone), scores[gone, 0], finished[gone], penalties[gone]))
             if not len(keep):
                 break
             rows = keep.to(device)
             state, memory, source = state.select(rows), memory.select(rows), source.select(rows)
-            alive, tokens = alive[keep], tokens[keep]
+            alive, tokens, looked = alive[keep], tokens[keep], looked.select(keep, torch.zeros_like(keep)[:, None])
     return history, Ends.join(ends)

@@ -21,6 +21,7 @@ class Ends:
     slot: Tensor  # long: its place in the beam that `position` tokens made
     end_score: Tensor  # float64: log-probability of END; of no meaning where unfinished
     finished: Tensor  # bool: END came
+    penalty: Tensor  # float64: the coverage penalty, at most 0; 0 where unfinished
 
     @staticmethod
     def join(parts: list[Ends]) -> Ends:
@@ -86,6 +87,7 @@ class History:
             visits.append((link, on, (row * link.width + slot)[on]))
         attention = _attention_of(visits[::-1], lengths)
         result: list[list[Hypothesis]] = [[] for _ in self._lengths]
+        penalties = ends.penalty.tolist()
         for m, (source, length) in enumerate(zip(ends.source.tolist(), lengths.tolist(), strict=True)):
             token_scores = scores[m, :length].tolist()
             score = total(token_scores)
@@ -95,7 +97,7 @@ class History:
                     ids=tuple(ids[m, :length].tolist()),
                     token_scores=tuple(token_scores),
                     score=score,
-                    normalized_score=normalize(score, length, limits.length_penalty),
+                    normalized_score=normalize(score, length, limits.length_penalty) + penalties[m],
                     finished=bool(ends.finished[m]),
                     attention={name: rows[m][:, :columns].clone() for name, rows in attention.items()},
                 )

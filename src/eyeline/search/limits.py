@@ -46,9 +46,12 @@ class Limits:
     max_length: Tensor  # [N] long on the CPU: most tokens of each output, END apart
     length_penalty: float
     divisors: Tensor  # [longest maximum + 2] float64: entry l is `worth(l, length_penalty)`
+    coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
 
     @classmethod
-    def of(cls, source: Source, min_length: int, max_length: Lengths, length_penalty: float) -> Limits:
+    def of(
+        cls, source: Source, min_length: int, max_length: Lengths, length_penalty: float, coverage_penalty: float = 0.0
+    ) -> Limits:
         """Checks the settings for the N sources of a call; `max_length` None takes `default_max_length`, or `min_length` if more.
 
         Raises:
@@ -67,14 +70,19 @@ class Limits:
             raise ConfigError("the length penalty is a number from 0", f"length_penalty={length_penalty}")
         if length_penalty * math.log(longest) > 600:  # the power would overflow
             raise ConfigError("the length penalty is too large", f"length_penalty={length_penalty}", "0 to 2 is usual")
-        divisors = [worth(length, length_penalty) for length in range(longest + 1)]
-        return cls(
-            min_length, torch.tensor(maxima, dtype=torch.long), length_penalty, torch.tensor(divisors, dtype=torch.float64)
-        )
+        check_coverage_penalty(coverage_penalty)
+        divisors = torch.tensor([worth(length, length_penalty) for length in range(longest + 1)], dtype=torch.float64)
+        return cls(min_length, torch.tensor(maxima, dtype=torch.long), length_penalty, divisors, coverage_penalty)
 
     def forbidden(self, position: int) -> list[int]:
         """The ids that cannot come after `position` tokens: PAD and BEGIN never, END not before the minimum."""
         return [PAD, BEGIN] if position >= self.min_length else [PAD, BEGIN, END]
+
+
+def check_coverage_penalty(weight: float) -> None:
+    """Raises ConfigError for a weight of the coverage penalty that cannot be."""
+    if not 0 <= weight < math.inf:  # a NaN fails this too
+        raise ConfigError("the coverage penalty is a number from 0", f"coverage_penalty={weight}")
 
 
 def check_beam(beam_size: int, n_best: int) -> None:

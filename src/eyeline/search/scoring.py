@@ -7,7 +7,9 @@ from torch import Tensor
 
 from eyeline.contracts import END, Hypothesis, Model, Source
 from eyeline.search.candidates import check_numbers
-from eyeline.search.limits import normalize, total
+from eyeline.search.coverage import attended
+from eyeline.search.coverage import coverage_penalty as penalty_of
+from eyeline.search.limits import check_coverage_penalty, normalize, total
 
 ROWS_AT_ONCE = 1024  # rows of logits that stand in memory together: 128 MB at a vocabulary of 32,000
 
@@ -21,6 +23,7 @@ def score(
     *,
     length_penalty: float = 1.0,
     attention: bool = False,
+    coverage_penalty: float = 0.0,
 ) -> list[Hypothesis]:
     """The given outputs as a search would have reported them: same token scores, same sums, same normalised score.
 
@@ -33,13 +36,16 @@ def score(
         target_mask: [B, T] True where hidden; what stands there is never looked at.
         length_penalty: for `normalized_score`.
         attention: whether the answers carry the attention, [real tokens, real source positions].
+        coverage_penalty: for the `normalized_score` of what is finished.
 
     Returns:
         One a source. A token that the model holds impossible has the score -inf, and so has its sum.
 
     Raises:
+        ConfigError: a coverage penalty that cannot be, or for a model without attention.
         RunError: the model answered NaN at a real token.
     """
+    check_coverage_penalty(coverage_penalty)
     if not inputs.numel():
         return []
     wanted = outputs.masked_fill(target_mask, END)[..., None]  # [B, T, 1]; an id that surely exists where hidden
@@ -50,13 +56,18 @@ def score(
     outputs, real = outputs.cpu(), ~target_mask.cpu()
     check_numbers(table[real])
     maps = {name: weights.float().cpu() for name, weights in step.attention.items()} if attention else {}
+    penalties = torch.zeros(len(outputs), dtype=torch.float64)
+    if coverage_penalty:
+        looks = attended(step.attention, coverage_penalty).masked_fill(target_mask[..., None], 0.0)
+        penalties = penalty_of(looks.sum(1), source.mask, coverage_penalty)
     result = []
     for b, length in enumerate(source.lengths.tolist()):
         ids = tuple(outputs[b][real[b]].tolist())
         scores = tuple(table[b][real[b]].clamp(max=0.0).tolist())
         rows = {name: weights[b][real[b]][:, :length].clone() for name, weights in maps.items()}
-        summed = total(scores)
-        result.append(Hypothesis(ids, scores, summed, normalize(summed, len(ids), length_penalty), ids[-1:] == (END,), rows))
+        summed, finished = total(scores), ids[-1:] == (END,)
+        normalized = normalize(summed, len(ids), length_penalty) + (float(penalties[b]) if finished else 0.0)
+        result.append(Hypothesis(ids, scores, summed, normalized, finished, rows))
     return result
 
 
