@@ -23,7 +23,9 @@ def test_battery(rung: str, check: str) -> None:
     battery.run(check, *built(rung))
 
 
-@pytest.mark.parametrize("rung", ["seq2seq-once-rnn-1x1", "bahdanau-bi-lstm-1x2", "luong-general-bi-fed-gru-2x2"])
+@pytest.mark.parametrize(
+    "rung", ["seq2seq-once-rnn-1x1", "bahdanau-bi-lstm-1x2", "luong-general-bi-fed-gru-2x2", "pointer-generator-bi-lstm-1x1"]
+)
 @pytest.mark.parametrize("check", battery.CHECKS)
 def test_battery_with_one_embedding_for_both_sides(rung: str, check: str) -> None:
     battery.run(check, *make(RUNGS[rung], shared=True))

@@ -45,7 +45,7 @@ def log_probabilities(
 
 
 def embedded(weights: Mapping[str, Array], token: int) -> Array:
-    """What the decoder reads of an extended id: a word of the source's own is UNKNOWN (section 2.2)."""
+    """What the decoder reads of an extended id: a word of the source's own is UNKNOWN."""
     table = weights["decoder.embedding.held.table.weight"]
     return table[token if token < len(table) else UNKNOWN]
 

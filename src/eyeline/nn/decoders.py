@@ -184,7 +184,7 @@ class Attentive(nn.Module):
 
     def __init__(
         self,
-        embedding: Embedding,
+        embedding: Embedding | ExtendedEmbedding,
         stack: Stack,
         bridge: nn.Module,
         attention: Looking,
