@@ -3,7 +3,7 @@
 A fault is planted before the model is built and lasts as long as the `MonkeyPatch` it was given.
 """
 
-from . import coverage, decoder, encoder, learning, likelihood, local, masks, pointing
+from . import copying, coverage, decoder, encoder, learning, likelihood, local, masks, pointing
 from .registry import FAULTS, Fault
 
-__all__ = ["FAULTS", "Fault", "coverage", "decoder", "encoder", "learning", "likelihood", "local", "masks", "pointing"]
+__all__ = ["FAULTS", "Fault", "copying", "coverage", "decoder", "encoder", "learning", "likelihood", "local", "masks", "pointing"]
