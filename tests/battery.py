@@ -220,6 +220,7 @@ def what_is_handed_on_changes_and_is_read(model: Any, dims: Dims) -> None:
     answer, after = advance(model, source, memory, before, inputs[:, 2:3])
     for (name, old), (_, new) in zip(state_tensors(before), state_tensors(after), strict=True):
         handed_on(name, old, new, dims)
+    assert sum(value.numel() for _, value in state_tensors(before)), "nothing is handed on"
     nudged = copy.deepcopy(before)
     for name, plane in (plane for field in state_tensors(nudged) for plane in planes(*field)):
         kept = plane.clone()

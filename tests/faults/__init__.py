@@ -3,7 +3,21 @@
 A fault is planted before the model is built and lasts as long as the `MonkeyPatch` it was given.
 """
 
-from . import copying, coverage, decoder, encoder, learning, likelihood, local, masks, pointing
+from . import attention_losses, copying, coverage, decoder, encoder, learning, likelihood, local, masks, pointing, transformer
 from .registry import FAULTS, Fault
 
-__all__ = ["FAULTS", "Fault", "copying", "coverage", "decoder", "encoder", "learning", "likelihood", "local", "masks", "pointing"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "attention_losses",
+    "copying",
+    "coverage",
+    "decoder",
+    "encoder",
+    "learning",
+    "likelihood",
+    "local",
+    "masks",
+    "pointing",
+    "transformer",
+]

@@ -1,0 +1,341 @@
+"""Faults of the Transformer: caches, positions, masks, heads, norms, what is shown and what is copied."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from eyeline.contracts import PAD, Source, Step
+from eyeline.nn import (
+    feedforward,
+    linear_attention,
+    multihead,
+    positions,
+    self_attention,
+    transformer,
+    transformer_copying,
+    window_attention,
+)
+
+from .registry import fault
+
+DEFAULT = "transformer-pre-relu-sinusoidal-tied"
+ROTARY = "transformer-post-swiglu-rotary"
+WINDOW = "transformer-pre-relu-window"
+LINEAR = "transformer-pre-relu-linear"
+
+
+# Caches and positions
+
+
+@fault(DEFAULT, "teacher_forcing_equals_stepping")
+def position_off_by_one_when_stepping(patch: pytest.MonkeyPatch) -> None:
+    real = transformer.PlacedEmbedding.forward
+    patch.setattr(
+        transformer.PlacedEmbedding, "forward", lambda self, ids, start=0, mask=None: real(self, ids, max(0, start - 1), mask)
+    )
+
+
+@fault(ROTARY, "teacher_forcing_equals_stepping")
+def turned_as_if_every_step_were_the_first(patch: pytest.MonkeyPatch) -> None:
+    real = self_attention.Heads.split
+    patch.setattr(self_attention.Heads, "split", lambda self, inputs, places: real(self, inputs, torch.arange(len(places))))
+
+
+@fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
+def cache_handed_on_as_it_came(patch: pytest.MonkeyPatch) -> None:
+    real = self_attention.CausalSelfAttention.forward
+    patch.setattr(self_attention.CausalSelfAttention, "forward", lambda self, inputs, past: (real(self, inputs, past)[0], past))
+
+
+@fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
+def cache_keeps_the_latest_alone(patch: pytest.MonkeyPatch) -> None:
+    real = self_attention.CausalSelfAttention.forward
+
+    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+        output, now = real(self, inputs, past)
+        again = [torch.cat([part[:, :, -1:]] * part.shape[2], 2) for part in (now.keys, now.values)]
+        return output, self_attention.Cache(*again)
+
+    patch.setattr(self_attention.CausalSelfAttention, "forward", forward)
+
+
+@fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
+def cached_values_never_read(patch: pytest.MonkeyPatch) -> None:
+    real = self_attention.CausalSelfAttention.forward
+    patch.setattr(
+        self_attention.CausalSelfAttention,
+        "forward",
+        lambda self, inputs, past: real(self, inputs, replace(past, values=torch.zeros_like(past.values))),
+    )
+
+
+@fault(DEFAULT, "select_equals_recomputing")
+def cached_values_not_reordered(patch: pytest.MonkeyPatch) -> None:
+    def select(self: Any, rows: Tensor) -> Any:
+        values = self.values if len(rows) == len(self.values) else self.values[rows]
+        return self_attention.Cache(self.keys[rows], values)
+
+    patch.setattr(self_attention.Cache, "select", select)
+
+
+@fault(LINEAR, "select_equals_recomputing")
+def sums_not_reordered(patch: pytest.MonkeyPatch) -> None:
+    real = linear_attention.Sums.select
+    patch.setattr(linear_attention.Sums, "select", lambda self, rows: self if len(rows) == len(self.totals) else real(self, rows))
+
+
+@fault(LINEAR, "a_step_leaves_its_arguments_alone")
+def sums_added_to_in_place(patch: pytest.MonkeyPatch) -> None:
+    real = linear_attention.CausalLinearSelfAttention.forward
+
+    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+        output, now = real(self, inputs, past)
+        past.totals.copy_(now.totals)
+        return output, past
+
+    patch.setattr(linear_attention.CausalLinearSelfAttention, "forward", forward)
+
+
+@fault(LINEAR, "teacher_forcing_equals_stepping")
+def sums_start_anew_at_each_step(patch: pytest.MonkeyPatch) -> None:
+    real = linear_attention.CausalLinearSelfAttention.forward
+    patch.setattr(
+        linear_attention.CausalLinearSelfAttention,
+        "forward",
+        lambda self, inputs, past: real(self, inputs, self.start(len(inputs), inputs)),
+    )
+
+
+@fault("transformer-pre-gelu-learned-1x2", "save_and_load_change_nothing")
+def table_of_positions_outside_the_state_dict(patch: pytest.MonkeyPatch) -> None:
+    def init(self: Any, max_positions: int, size: int) -> None:
+        nn.Module.__init__(self)
+        self.table = torch.randn(max_positions, size)
+
+    patch.setattr(positions.LearnedPositions, "__init__", init)
+
+
+# Masks and windows
+
+
+@fault(DEFAULT, "padding_changes_nothing")
+def mask_lost_in_cross_attention(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(multihead, "visible", torch.ones_like)
+
+
+@fault(DEFAULT, "padding_changes_nothing")
+def mask_lost_in_the_encoder(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(self_attention, "visible", torch.ones_like)
+
+
+@fault(LINEAR, "padding_changes_nothing")
+def mask_lost_in_sums(patch: pytest.MonkeyPatch) -> None:
+    real = linear_attention.LinearSelfAttention.forward
+    patch.setattr(
+        linear_attention.LinearSelfAttention, "forward", lambda self, inputs, mask: real(self, inputs, torch.zeros_like(mask))
+    )
+
+
+@fault(DEFAULT, "an_empty_source_stays_finite")
+def weights_of_minus_infinity(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(multihead, "masked_softmax", lambda scores, mask: scores.masked_fill(mask, -torch.inf).softmax(-1))
+
+
+@fault(DEFAULT, "nan_in_hidden_states_stays_there")
+def hidden_states_times_zero(patch: pytest.MonkeyPatch) -> None:
+    real = multihead.MultiHeadAttention.remember
+    nowhere = torch.zeros(1, 1, dtype=torch.bool)
+
+    def remember(self: Any, states: Tensor, mask: Tensor) -> Any:
+        return replace(real(self, states * ~mask[..., None], nowhere.expand_as(mask)), mask=mask)
+
+    patch.setattr(multihead.MultiHeadAttention, "remember", remember)
+
+
+@fault(DEFAULT, "the_future_is_not_seen")
+def causal_mask_off_by_one(patch: pytest.MonkeyPatch) -> None:
+    def attend(queries: Tensor, keys: Tensor, values: Tensor, is_causal: bool = False, **others: Any) -> Tensor:
+        if not is_causal:
+            return scaled_dot_product_attention(queries, keys, values, **others)
+        seen = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool).tril(1)
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, **others)
+
+    patch.setattr(self_attention, "scaled_dot_product_attention", attend)
+
+
+@fault("transformer-pre-swiglu-alibi-2x1", "the_future_is_not_seen")
+def bias_in_the_place_of_the_mask(patch: pytest.MonkeyPatch) -> None:
+    def attend(self: Any, queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor, bias: Tensor | None) -> Tensor:
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen if bias is None else bias)
+
+    patch.setattr(self_attention.Heads, "attend", attend)
+
+
+@fault(LINEAR, "the_future_is_not_seen")
+def sums_over_the_whole_chunk(patch: pytest.MonkeyPatch) -> None:
+    real = linear_attention.sums_before
+
+    def sums_before(queries: Tensor, keys: Tensor, values: Tensor, totals: Tensor) -> Any:
+        last = real(queries, keys, values, totals)[1]
+        return queries @ last, last
+
+    patch.setattr(linear_attention, "sums_before", sums_before)
+
+
+@fault(WINDOW, "float64_equals_the_reference_formula")
+def window_one_too_wide(patch: pytest.MonkeyPatch) -> None:
+    real = window_attention.CausalWindowSelfAttention.__init__
+    patch.setattr(
+        window_attention.CausalWindowSelfAttention,
+        "__init__",
+        lambda self, size, heads, order, window, dropout: real(self, size, heads, order, window + 1, dropout),
+    )
+
+
+@fault(WINDOW, "float64_equals_the_reference_formula")
+def window_of_the_encoder_looks_back_alone(patch: pytest.MonkeyPatch) -> None:
+    real = window_attention.look_around
+
+    def look_around(heads: Any, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor, before: int, after: int) -> Tensor:
+        width = queries.shape[2] + before
+        return real(heads, queries, keys[:, :, :width], values[:, :, :width], hidden[:, :width], before, 0)
+
+    patch.setattr(window_attention, "look_around", look_around)
+
+
+@fault(WINDOW, "teacher_forcing_equals_stepping")
+def window_cache_one_too_short(patch: pytest.MonkeyPatch) -> None:
+    real = window_attention.CausalWindowSelfAttention.forward
+
+    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+        output, now = real(self, inputs, past)
+        return output, replace(now, keys=now.keys[:, :, -1:], values=now.values[:, :, -1:])
+
+    patch.setattr(window_attention.CausalWindowSelfAttention, "forward", forward)
+
+
+# Heads, orders, norms
+
+
+@fault(DEFAULT, "hypotheses_share_their_source")
+def queries_of_hypotheses_interleaved(patch: pytest.MonkeyPatch) -> None:
+    real = multihead.MultiHeadAttention.forward
+
+    def forward(self: Any, query: Tensor, keys: Any) -> Tensor:
+        turn = torch.arange(len(query)).view(-1, len(keys.mask)).T.flatten()
+        return real(self, query[turn], keys)[turn.argsort()]
+
+    patch.setattr(multihead.MultiHeadAttention, "forward", forward)
+
+
+@fault(DEFAULT, "teacher_forcing_equals_stepping")
+def heads_split_by_view(patch: pytest.MonkeyPatch) -> None:
+    """[R, T, H·E] viewed as [R, H, T, E]: heads that are made of positions."""
+
+    def split_heads(vectors: Tensor, heads: int) -> Tensor:
+        return vectors.reshape(vectors.shape[0], heads, vectors.shape[1], -1)
+
+    patch.setattr(self_attention, "split_heads", split_heads)
+
+
+@fault(DEFAULT, "float64_equals_the_reference_formula")
+def scaled_by_the_width_of_the_model(patch: pytest.MonkeyPatch) -> None:
+    def attend(queries: Tensor, *others: Any, **named: Any) -> Tensor:
+        return scaled_dot_product_attention(queries, *others, **named, scale=8**-0.5)
+
+    patch.setattr(multihead, "scaled_dot_product_attention", attend)
+
+
+@fault(ROTARY, "float64_equals_the_reference_formula")
+def rotary_on_keys_alone(patch: pytest.MonkeyPatch) -> None:
+    def split(self: Any, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, values = (self_attention.split_heads(part, self.heads) for part in self.inward(inputs).chunk(3, -1))
+        return queries, self.order.turn(keys, places), values
+
+    patch.setattr(self_attention.Heads, "split", split)
+
+
+@fault("transformer-pre-gelu-window-alibi", "float64_equals_the_reference_formula")
+def slopes_counted_from_head_zero(patch: pytest.MonkeyPatch) -> None:
+    real = positions.Alibi.bias
+    patch.setattr(positions.Alibi, "bias", lambda self, *given: 2 ** (8 / self.heads) * real(self, *given))
+
+
+@fault(DEFAULT, "float64_equals_the_reference_formula")
+def embeddings_not_scaled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        transformer.PlacedEmbedding,
+        "forward",
+        lambda self, ids, start=0, mask=None: self.dropout(self.positions(self.embedding(ids), start, mask)),
+    )
+
+
+@fault(DEFAULT, "float64_equals_the_reference_formula")
+def residual_of_what_was_normed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(feedforward.PreNorm, "leave", lambda self, stream, added: self.norm(stream) + added)
+
+
+@fault(DEFAULT, "float64_equals_the_reference_formula")
+def no_norm_on_top(patch: pytest.MonkeyPatch) -> None:
+    def forward(self: Any, source: Source) -> Any:
+        stream = self.embedding(source.ids.masked_fill(source.mask, PAD))
+        for layer in self.layers:
+            stream = layer(stream, source.mask)
+        return transformer.Encoded(stream, source.mask)
+
+    patch.setattr(transformer.TransformerEncoder, "forward", forward)
+
+
+@fault(DEFAULT, "dropout_acts_in_training_alone")
+def weights_dropped_in_eval_mode(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(self_attention.Heads, "rate", property(lambda self: self.dropout.p))
+
+
+# What is shown, and what is copied
+
+
+@fault(ROTARY, "float64_equals_the_reference_formula")
+def another_layer_shown(patch: pytest.MonkeyPatch) -> None:
+    real = transformer.TransformerDecoder.__init__
+    patch.setattr(
+        transformer.TransformerDecoder,
+        "__init__",
+        lambda self, embedding, layers, norm, layer, head: real(self, embedding, layers, norm, -1, head),
+    )
+
+
+@fault("pointer-generator-transformer-head-1", "float64_equals_the_reference_formula")
+def copied_from_the_mean_of_heads(patch: pytest.MonkeyPatch) -> None:
+    real = transformer.TransformerDecoder.__init__
+    patch.setattr(
+        transformer.TransformerDecoder,
+        "__init__",
+        lambda self, embedding, layers, norm, layer, head: real(self, embedding, layers, norm, layer, None),
+    )
+
+
+@fault("pointer-generator-transformer-learned", "float64_equals_the_reference_formula")
+def generating_taken_for_copying(patch: pytest.MonkeyPatch) -> None:
+    real = transformer_copying.GatedTransformerDecoder.advance
+
+    def advance(self: Any, *given: Any) -> Any:
+        step, after = real(self, *given)
+        return Step(step.features, step.attention, -step.gate), after
+
+    patch.setattr(transformer_copying.GatedTransformerDecoder, "advance", advance)
+
+
+@fault("pointer-generator-transformer-head-1", "hypotheses_share_their_source")
+def contexts_of_hypotheses_interleaved(patch: pytest.MonkeyPatch) -> None:
+    def look(self: Any, step: Step, keys: Any) -> tuple[Tensor, Tensor]:
+        weights = step.attention["source"]
+        values = keys.values.repeat(len(weights) // len(keys.values), 1, 1)
+        return weights @ values, weights
+
+    patch.setattr(transformer_copying.ShownLook, "forward", look)
