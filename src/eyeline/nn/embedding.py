@@ -29,7 +29,8 @@ class Embedding(nn.Module):
 class ExtendedEmbedding(nn.Module):
     """An embedding that is read with extended ids, as a decoder that copies is: a word of the source's own is fed as UNKNOWN.
 
-    The table has no vector for it, and in another source the same id is another word. See et al. 2017 do so in what they released.
+    The table has no vector for it, and in another source the same id is another word. The model that See et al. 2017 released
+    does the same.
     """
 
     def __init__(self, embedding: Embedding) -> None:
