@@ -16,6 +16,7 @@ from eyeline.cli.align import align
 from eyeline.cli.attend import attend
 from eyeline.cli.common import silence
 from eyeline.cli.evaluate import evaluate
+from eyeline.cli.generate import generate
 from eyeline.cli.info import info
 from eyeline.cli.init import init
 from eyeline.cli.predict import predict
@@ -24,7 +25,7 @@ from eyeline.cli.score import score
 from eyeline.cli.train import train
 from eyeline.errors import Interrupted, UserError
 
-COMMANDS = (quickstart, init, train, predict, score, evaluate, align, attend, info)
+COMMANDS = (quickstart, init, generate, train, predict, score, evaluate, align, attend, info)
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")

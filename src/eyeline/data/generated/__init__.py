@@ -101,20 +101,20 @@ def write_tsv(pairs: Iterable[GeneratedPair], path: str | Path) -> int:
     Raises:
         UserError: the file cannot be written.
     """
-    return _write(tsv_lines(pairs), path)
+    return _write(tsv_lines(pairs), path, effort=9)
 
 
 def write_jsonl(pairs: Iterable[PointingPair], path: str | Path) -> int:
     """Writes `jsonl_lines`; in all else as `write_tsv`."""
-    return _write(jsonl_lines(pairs), path)
+    return _write(jsonl_lines(pairs), path, effort=6)  # digits at random gain nothing from more
 
 
-def _write(lines: Iterator[bytes], path: str | Path) -> int:
+def _write(lines: Iterator[bytes], path: str | Path, effort: int) -> int:
     count = 0
     with beside(path) as temporary, temporary.open("wb") as raw, ExitStack() as closing:
         stream: IO[bytes] = raw
         if str(path).endswith(".gz"):  # neither name nor time inside, so that the same pairs are the same bytes
-            compressed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=9, mtime=0)
+            compressed = gzip.GzipFile(filename="", mode="wb", fileobj=raw, compresslevel=effort, mtime=0)
             stream = cast(IO[bytes], closing.enter_context(compressed))
         for count, line in enumerate(lines, 1):  # noqa: B007
             stream.write(line)
