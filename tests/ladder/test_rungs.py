@@ -10,7 +10,14 @@ import pytest
 import torch
 
 from answers import some_inputs, some_source, stepping, teacher
-from eyeline.config_models import BahdanauSettings, LuongSettings, Seq2SeqSettings
+from eyeline.config_models import (
+    BahdanauSettings,
+    LuongSettings,
+    PointerGeneratorTransformerSettings,
+    RecurrentSettings,
+    Seq2SeqSettings,
+    TransformerSettings,
+)
 from eyeline.contracts import Decoder
 from eyeline.errors import ConfigError
 from eyeline.ladder import LADDER, build
@@ -23,10 +30,11 @@ OPTIONS = {name: (kind, given) for name, kind, given in options()}
 def test_the_list_of_rungs_leaves_out_nothing() -> None:
     """Every architecture, and every cell with every pair of depths, is among what the battery runs over."""
     assert {settings.architecture for settings in RUNGS.values()} == set(LADDER)
-    met = {(s.architecture, s.cell, s.encoder_layers, s.decoder_layers) for s in RUNGS.values()}
+    recurrent = [settings for settings in RUNGS.values() if isinstance(settings, RecurrentSettings)]
+    met = {(s.architecture, s.cell, s.encoder_layers, s.decoder_layers) for s in recurrent}
     for architecture in ("seq2seq", "luong"):
         assert sum(row[0] == architecture for row in met) == len(CELLS) * 4
-    assert {(s.encoder_layers, s.decoder_layers) for s in RUNGS.values()} == {(1, 1), (1, 2), (2, 1), (2, 2)}
+    assert {(s.encoder_layers, s.decoder_layers) for s in recurrent} == {(1, 1), (1, 2), (2, 1), (2, 2)}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -41,6 +49,18 @@ def test_as_many_layers_as_asked_for(name: str, layers: int) -> None:
             found[weight.partition(".")[0]].add(match[1])
     assert len(found["encoder"]) == layers
     assert len(found["decoder"]) == layers + 1
+
+
+@pytest.mark.parametrize("settings", [TransformerSettings, PointerGeneratorTransformerSettings])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_as_many_layers_of_attention_as_asked_for(settings: Any, layers: int) -> None:
+    sizes = {"size": 8, "heads": 2, "feedforward_size": 4}
+    model = build(settings(**sizes, encoder_layers=layers, decoder_layers=layers + 1), SOURCE, TARGET)
+    met = {(name.partition(".")[0], *re.findall(r"layers\.(\d+)\.attention", name)) for name in model.state_dict()}
+    assert {key for key in met if len(key) == 2} == {
+        *(("encoder", str(n)) for n in range(layers)),
+        *(("decoder", str(n)) for n in range(layers + 1)),
+    }
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -91,12 +111,12 @@ def test_states_are_copied_where_shapes_agree(settings: Seq2SeqSettings | Bahdan
     assert type(build(settings, SOURCE, TARGET).decoder.bridge) is bridge
 
 
-@pytest.mark.parametrize("architecture", LADDER)
+@pytest.mark.parametrize("architecture", [name for name in LADDER if name != "pointer-network"])  # which has one vocabulary
 def test_one_table_where_the_vocabulary_is_shared(architecture: str) -> None:
     settings = next(s for s in RUNGS.values() if s.architecture == architecture)
     apart, shared = build(settings, SOURCE, SOURCE), build(settings, SOURCE, SOURCE, shared=True)
-    table = SOURCE * settings.embedding_size
-    assert sum(p.numel() for p in apart.parameters()) - sum(p.numel() for p in shared.parameters()) == table
+    width = settings.embedding_size if isinstance(settings, RecurrentSettings) else settings.size
+    assert sum(p.numel() for p in apart.parameters()) - sum(p.numel() for p in shared.parameters()) == SOURCE * width
 
 
 @pytest.mark.parametrize("rung", RUNGS)
