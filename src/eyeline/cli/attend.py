@@ -17,6 +17,9 @@ def attend(
     target: Annotated[
         str | None, typer.Option("--target", metavar="TEXT", help="The target; default: what the run predicts.")
     ] = None,
+    coverage: Annotated[
+        bool, typer.Option("--coverage", help="Draw running sums: how much each source token had been looked at after each step.")
+    ] = False,
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="For the prediction; 1 is greedy.", min=1)] = None,
     seed: Seed = None,
     device: Device = "auto",
@@ -26,7 +29,7 @@ def attend(
 ) -> None:
     """Draw the alignment matrix of one pair: rows are output tokens, columns source tokens."""
     from eyeline.errors import ConfigError
-    from eyeline.figures import FORMATS
+    from eyeline.figures import FORMATS, CoverageMatrix
 
     if Path(out).suffix.lower() not in FORMATS:
         raise ConfigError("not a kind of file that a figure is written as", f"--output {out}", f"valid: {', '.join(FORMATS)}")
@@ -35,5 +38,5 @@ def attend(
 
     given = None if target is None else argument_text(target)
     matrix = alignment_matrix(predictor, argument_text(source), given, beam_size)
-    matrix.save(out)
+    (CoverageMatrix(matrix) if coverage else matrix).save(out)
     reporter(quiet, verbose).note(f"written: {out}")

@@ -36,6 +36,12 @@ OnBadLine = Annotated[str | None, typer.Option("--on-bad-line", help="error stop
 BatchTokens = Annotated[
     int | None, typer.Option("--batch-tokens", help="Padded tokens at a time; in a search, once for every hypothesis.", min=1)
 ]
+CoveragePenalty = Annotated[
+    float | None,
+    typer.Option(
+        "--coverage-penalty", help="Rank by what of the source was looked at, too: Wu et al.'s beta, such as 0.2.", min=0
+    ),
+]
 T = TypeVar("T")
 
 

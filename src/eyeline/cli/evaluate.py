@@ -10,6 +10,7 @@ import typer
 from eyeline.cli.common import (
     BatchTokens,
     ColumnsOption,
+    CoveragePenalty,
     Device,
     OnBadLine,
     Pairs,
@@ -32,6 +33,7 @@ def evaluate(
     ] = None,
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
+    coverage_penalty: CoveragePenalty = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
     batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
@@ -54,7 +56,13 @@ def evaluate(
 
     report = reporter(quiet, verbose)
     read = read_for(predictor, pairs, columns, on_bad_line, warn=report.warn)
-    options = SearchOptions(beam_size=beam_size, length_penalty=length_penalty, max_length=max_length, batch_tokens=batch_tokens)
+    options = SearchOptions(
+        beam_size=beam_size,
+        length_penalty=length_penalty,
+        max_length=max_length,
+        batch_tokens=batch_tokens,
+        coverage_penalty=coverage_penalty,
+    )
     chance = predictor.config.seed if seed is None else seed
     result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)))
     if json_ == "-":

@@ -12,6 +12,7 @@ import typer
 
 from eyeline.cli.common import (
     BatchTokens,
+    CoveragePenalty,
     Device,
     Quiet,
     RunPath,
@@ -47,6 +48,7 @@ def predict(
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Outputs a line, best first; at most the beam size.", min=1)] = 1,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
+    coverage_penalty: CoveragePenalty = None,
     min_length: Annotated[int | None, typer.Option("--min-length", help="Tokens before the end may come.", min=0)] = None,
     max_length: Annotated[
         int | None,
@@ -61,7 +63,7 @@ def predict(
     ] = None,
     attention: Annotated[bool, typer.Option("--attention/--no-attention", help="jsonl: with the alignment matrix.")] = True,
     on_bad_line: Annotated[
-        str, typer.Option("--on-bad-line", help="A line that is not UTF-8: error, or skip (an empty line).")
+        str, typer.Option("--on-bad-line", help="A line that is no text or no source: error, or skip (an empty line).")
     ] = "error",
     seed: Seed = None,
     device: Device = "auto",
@@ -72,6 +74,7 @@ def predict(
     """Predict one output line for each input line, in order.
 
     A line of white space alone is answered with an empty line. Where the run has features, a line is TEXT, a tab, and A;B;C.
+    Where its sources are numbers, a line is JSON: a list of elements, or an object with a "source".
     """
     from eyeline.errors import ConfigError, nearest
 
@@ -94,12 +97,14 @@ def predict(
         batch_tokens,
         cast("TooLong | None", too_long),
         attention=format_ == "fairseq" or (format_ == "jsonl" and attention),
+        coverage_penalty=coverage_penalty,
     )
     report, counts, skipped = reporter(quiet, verbose), Counter[str](), list[int]()
     typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line
-    coming = predictor.stream(
-        input_lines(source, on_bad_line, skipped), options, name=input_name(source), at_once=1 if typed else CHUNK
-    )
+    given = input_lines(source, on_bad_line, skipped)
+    if on_bad_line == "skip":
+        given = _possible(predictor, given, skipped)
+    coming = predictor.stream(given, options, name=input_name(source), at_once=1 if typed else CHUNK)
     with output(out) as stream:
         for number, prediction in enumerate(watched(coming, report, "lines", count_lines(source))):
             _count(counts, prediction, predictor.config.data.max_length)
@@ -109,6 +114,19 @@ def predict(
     _warn(report, predictor, counts, skipped, too_long)
     if source is not None and source.lower().endswith((".tsv", ".tsv.gz")) and not predictor.run.source.features:
         report.warn(f"every line of {source} was taken as source text, tabs included; `eyeline evaluate` reads pairs")
+
+
+def _possible(predictor: Predictor, lines: Iterator[str], skipped: list[int]) -> Iterator[str]:
+    """The lines, with an empty one for each that the run cannot take for a source."""
+    from eyeline.errors import UserError
+
+    for number, line in enumerate(lines, 1):
+        try:
+            predictor.read(line)
+        except UserError:
+            skipped.append(number)
+            line = ""
+        yield line
 
 
 def _count(counts: Counter[str], prediction: Prediction, most: int) -> None:
@@ -125,8 +143,9 @@ def _warn(report: Reporter, predictor: Predictor, counts: Counter[str], skipped:
     if counts["unfinished"]:
         report.warn(f"outputs that did not end before their maximum length: {counts['unfinished']:,} (--max-length)")
     if skipped:
+        what = "text" if not predictor.config.points else "source"
         first = ", ".join(map(str, skipped[:5])) + (" …" if len(skipped) > 5 else "")
-        report.warn(f"lines that are no text, answered with an empty line: {len(skipped):,} ({first})")
+        report.warn(f"lines that are no {what}, answered with an empty line: {len(skipped):,} ({first})")
 
 
 def write(stream: BinaryIO, format_: str, number: int, prediction: Prediction, n_best: int) -> None:

@@ -9,6 +9,7 @@ import typer
 from eyeline.cli.common import (
     BatchTokens,
     ColumnsOption,
+    CoveragePenalty,
     Device,
     OnBadLine,
     Pairs,
@@ -31,6 +32,7 @@ def score(
     ] = None,
     format_: Annotated[str, typer.Option("--format", help="text (one score a line) or jsonl (with token scores).")] = "text",
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="For jsonl's normalized_score.", min=0)] = None,
+    coverage_penalty: CoveragePenalty = None,
     batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
@@ -52,7 +54,7 @@ def score(
     read = read_for(predictor, pairs, columns, on_bad_line, warn=reporter(quiet, verbose).warn)
     lines = source_lines(predictor, read)
     given = list(zip(lines, (pair.target for pair in read), strict=True))
-    scores = predictor.score(given, length_penalty=length_penalty, batch_tokens=batch_tokens)
+    scores = predictor.score(given, length_penalty=length_penalty, batch_tokens=batch_tokens, coverage_penalty=coverage_penalty)
     with output(out) as stream:
         if format_ == "text":
             stream.writelines(f"{one.score:.6f}\n".encode() for one in scores)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from eyeline.errors import ConfigError, UserError
 from eyeline.figures.heat_map import draw_heat_map
@@ -89,17 +89,24 @@ class AlignmentMatrix:
             MissingExtra: for a picture without matplotlib.
             UserError: when the file cannot be written.
         """
-        path = Path(path)
-        suffix = path.suffix.lower()
-        if suffix not in FORMATS:
-            raise ConfigError("not a kind of file that a figure is written as", str(path), f"valid: {', '.join(FORMATS)}")
-        if suffix == ".json":
-            # half a surrogate pair has no UTF-8; escaped with a backslash it is JSON's own way to write it
-            content = (json.dumps(self.to_dict(), ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
-        else:
-            content = draw_heat_map(
-                self.target_tokens, self.source_tokens, self.weights, title=self.title, note=self.note, kind=suffix[1:]
-            )
-        with beside(path) as temporary:
-            temporary.write_bytes(content)
-        return path
+        return save_figure(path, self.to_dict(), self.weights)
+
+
+def save_figure(path: str | Path, values: dict[str, Any], cells: NDArray[np.float64], top: float = 1.0) -> Path:
+    """Writes the `cells` [T, S] of a pair, in colours from 0 to `top`, or as .json its `values`, which hold its labels.
+
+    Returns and raises what `AlignmentMatrix.save` does.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise ConfigError("not a kind of file that a figure is written as", str(path), f"valid: {', '.join(FORMATS)}")
+    if suffix == ".json":
+        # half a surrogate pair has no UTF-8; escaped with a backslash it is JSON's own way to write it
+        content = (json.dumps(values, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    else:
+        rows, columns = values["target_tokens"], values["source_tokens"]
+        content = draw_heat_map(rows, columns, cells, title=values["title"], note=values["note"], kind=suffix[1:], top=top)
+    with beside(path) as temporary:
+        temporary.write_bytes(content)
+    return path

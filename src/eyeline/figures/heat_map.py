@@ -1,4 +1,4 @@
-"""Draws a labelled matrix of weights in 0…1 as PNG or SVG. Knows matplotlib, layout and labels; not what the weights mean.
+"""Draws a labelled matrix of numbers from 0 as PNG or SVG. Knows matplotlib, layout and labels; not what the weights mean.
 
 The layout is worked out here, in inches, from the measured width of every label, so that none can leave the picture.
 matplotlib is used through `Figure` alone, under settings of our own that are put back: no pyplot, no figure that stays open.
@@ -84,8 +84,9 @@ def draw_heat_map(
     title: str = "",
     note: str = "",
     kind: str = "png",
+    top: float = 1.0,
 ) -> bytes:
-    """The picture of weights [rows, columns] as a file's content; `kind` is png or svg.
+    """The picture of weights [rows, columns] as a file's content; `kind` is png or svg. Colours run from 0 to `top`.
 
     In a PNG a character that no installed font has is written as its code point, and one line of the log tells so. In an SVG
     every character stays itself, for the fonts of whoever reads it.
@@ -104,7 +105,7 @@ def draw_heat_map(
             tell_missing(missing)
         plan = _plan(pen, rows, columns, heading)
         figure.set_size_inches(plan.width, plan.height)
-        _paint(figure, pen, plan, weights)
+        _paint(figure, pen, plan, weights, top)
         content = io.BytesIO()
         metadata = {"Date": None, "Title": heading[0] or "alignment"} if kind == "svg" else {"Software": None}
         figure.savefig(content, format=kind, dpi=_DPI, metadata=metadata, facecolor="white")
@@ -175,7 +176,7 @@ def _wrapped(pen: Pen, line: str, size: float, width: float, most: int = 4) -> l
     return texts
 
 
-def _paint(figure: Any, pen: Pen, plan: _Plan, weights: NDArray[np.float64]) -> None:
+def _paint(figure: Any, pen: Pen, plan: _Plan, weights: NDArray[np.float64], top: float) -> None:
     line = _MARGIN
     for texts, colour in ((plan.title, _INK), (plan.note, _FAINT)):
         for text in texts:
@@ -195,19 +196,20 @@ def _paint(figure: Any, pen: Pen, plan: _Plan, weights: NDArray[np.float64]) -> 
         pen.write(text, plan.left - _PAD, plan.top - _PAD - lift, ha="right", va="bottom", color=_FAINT)
     rows, columns = weights.shape
     grid = 0.5 if max(rows, columns) <= 40 else 0.3 if max(rows, columns) <= 120 else 0
-    _paint_cells(figure, plan, (plan.left, cell_width * columns, cell_height * rows), weights, grid)
-    _paint_bar(figure, pen, plan, plan.left + cell_width * columns + _GAP, _bar_height(cell_height * rows))
+    _paint_cells(figure, plan, (plan.left, cell_width * columns, cell_height * rows), weights / top, grid)
+    _paint_bar(figure, pen, plan, (plan.left + cell_width * columns + _GAP, _bar_height(cell_height * rows)), top)
 
 
-def _paint_bar(figure: Any, pen: Pen, plan: _Plan, left: float, height: float) -> None:
-    """The scale of colours, one on top, level with the top of the matrix."""
+def _paint_bar(figure: Any, pen: Pen, plan: _Plan, place: tuple[float, float], top: float) -> None:
+    """The scale of colours, the largest value on top, level with the top of the matrix. `place`: left and height in inches."""
+    left, height = place
     _paint_cells(figure, plan, (left, _BAR, height), np.linspace(1, 0, 128)[:, None], 0)
-    for share, label in ((0.0, "1"), (0.5, "0.5"), (1.0, "0")):
+    for share, label in ((0.0, f"{top:g}"), (0.5, f"{top / 2:g}"), (1.0, "0")):
         pen.write(pen.line(label, _NOTE), left + _BAR + 0.05, plan.top + height * share, ha="left", va="center", color=_FAINT)
 
 
 def _paint_cells(figure: Any, plan: _Plan, place: tuple[float, float, float], values: NDArray[np.float64], grid: float) -> None:
-    """Cells of values [rows, columns], first row on top, at `place`: left, width and height in inches, level with the matrix.
+    """Cells of values 0…1 [rows, columns], first row on top, at `place`: left, width, height in inches, level with the matrix.
 
     With a grid each cell is a shape of its own in an SVG; without, all are one image, which leaves no seams.
     """

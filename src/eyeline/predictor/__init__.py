@@ -77,6 +77,7 @@ class Predictor:
         batch_tokens: int | None = None,
         too_long: TooLong | None = None,
         attention: bool = True,
+        coverage_penalty: float | None = None,
     ) -> list[Prediction]:
         """One prediction a source, in order. A source of white space alone is answered with an empty text.
 
@@ -92,12 +93,15 @@ class Predictor:
             batch_tokens: padded source tokens decoded at a time, each counted once for every hypothesis.
             too_long: for sources of more tokens than training accepted; None predicts them as they are.
             attention: whether predictions carry their alignment.
+            coverage_penalty: outputs lose so many times the sum of log min(attention that each source token had, 1).
 
         Raises:
             UserError: for sources that are no such thing, or too long under `too_long="error"`.
             ConfigError: for options that cannot be.
         """
-        options = SearchOptions(beam_size, n_best, length_penalty, min_length, max_length, batch_tokens, too_long, attention)
+        options = SearchOptions(
+            beam_size, n_best, length_penalty, min_length, max_length, batch_tokens, too_long, attention, coverage_penalty
+        )
         return list(self.stream(check_sources(sources, self.config.numbers > 0), options))
 
     def stream(
@@ -164,6 +168,7 @@ class Predictor:
                     min_length=settings.min_length,
                     max_length=self._most(batch.lengths.tolist(), settings),
                     attention=options.attention,
+                    coverage_penalty=settings.coverage_penalty,
                 )
             for row, hypotheses in zip(rows, found, strict=True):
                 answers[row] = hypotheses
@@ -186,6 +191,7 @@ class Predictor:
         length_penalty: float | None = None,
         batch_tokens: int | None = None,
         attention: bool = False,
+        coverage_penalty: float | None = None,
     ) -> list[PairScore]:
         """The log-probability of each given (source, target), by teacher forcing: what `predict` reports of the same output.
 
@@ -193,7 +199,7 @@ class Predictor:
         asked about a source of nothing.
 
         Args:
-            length_penalty: for `normalized_score`; default: the run's.
+            length_penalty, coverage_penalty: for `normalized_score`; default: the run's.
             batch_tokens: padded tokens of the longer side at a time; default: the run's.
             attention: whether scores carry their alignment.
 
@@ -201,7 +207,8 @@ class Predictor:
             UserError: for pairs that are not two strings each (or what the run takes for them), or no output could be the target.
             ConfigError: for options that cannot be.
         """
-        settings = resolve(self.config, SearchOptions(length_penalty=length_penalty, batch_tokens=batch_tokens))
+        options = SearchOptions(length_penalty=length_penalty, batch_tokens=batch_tokens, coverage_penalty=coverage_penalty)
+        settings = resolve(self.config, options)
         given = check_pairs(pairs, self.config.numbers > 0, self.config.points)
         asked = [place for place, (source, target) in enumerate(given) if not (self.is_blank(source) and is_blank(target))]
         answers = [nothing_said() for _ in given]
@@ -220,6 +227,7 @@ class Predictor:
                     batch.target_mask,
                     length_penalty=settings.length_penalty,
                     attention=attention,
+                    coverage_penalty=settings.coverage_penalty,
                 )
             for row, hypothesis in zip(rows, found, strict=True):
                 source, target = reads[row]

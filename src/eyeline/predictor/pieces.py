@@ -82,10 +82,12 @@ def joined(source: str, parts: Sequence[Prediction], length_penalty: float) -> P
 def _in_a_row(parts: Sequence[Alternative], length_penalty: float) -> Alternative:
     tokens = list(chain.from_iterable(part.tokens for part in parts))
     score = sum(part.score for part in parts)
+    # what a coverage penalty took off is a sum over source tokens, so that of the whole is that of its parts
+    uncovered = sum(part.normalized_score - normalize(part.score, len(part.tokens), length_penalty) for part in parts)
     return Alternative(
         text=" ".join(part.text for part in parts if part.text),
         score=score,
-        normalized_score=normalize(score, len(tokens), length_penalty),
+        normalized_score=normalize(score, len(tokens), length_penalty) + uncovered,
         tokens=tokens,
         token_scores=list(chain.from_iterable(part.token_scores for part in parts)),
         finished=all(part.finished for part in parts),
