@@ -202,11 +202,11 @@ class StateSpaceSettings(Architecture):
     state_size: Whole = Field(16, ge=1)
     """numbers that each channel remembers"""
     expansion: Whole = Field(2, ge=1)
-    """channels inside a layer, as a multiple of the width"""
+    """channels inside a selective layer, as a multiple of the width"""
     convolution: Whole = Field(4, ge=1)
     """positions that the short convolution before the scan sees"""
     heads: Whole = Field(4, ge=1)
-    """heads of the decoder's cross-attention"""
+    """heads of the decoder's cross-attention; they share the width"""
     encoder_layers: Whole = Field(2, ge=1)
     """layers of the encoder, each scanning both ways"""
     decoder_layers: Whole = Field(2, ge=1)
@@ -216,6 +216,12 @@ class StateSpaceSettings(Architecture):
     tie_output: bool = True
     """the output layer's weights are the target embedding's"""
 
+    @model_validator(mode="after")
+    def _heads_share_the_width(self) -> Self:
+        if self.size % self.heads:
+            raise ValueError(f"heads={self.heads} cannot share size={self.size}: make the size a multiple of the heads")
+        return self
+
 
 ModelSettings = Annotated[
     Seq2SeqSettings
@@ -224,7 +230,8 @@ ModelSettings = Annotated[
     | PointerNetworkSettings
     | PointerGeneratorSettings
     | TransformerSettings
-    | PointerGeneratorTransformerSettings,
+    | PointerGeneratorTransformerSettings
+    | StateSpaceSettings,
     Field(discriminator="architecture"),
 ]
 MODEL_SETTINGS: dict[str, type[Architecture]] = {

@@ -12,7 +12,7 @@ from answers import Dims
 from eyeline.contracts import Source
 from eyeline.ladder import Seq2Seq, build
 
-from . import copying, coverage, pointing, recurrent, transformer, transformer_copying
+from . import copying, coverage, pointing, recurrent, state_space, transformer, transformer_copying
 from .family import SOURCE, TARGET, Family
 from .recurrent import CELLS, LAYERS, TINY, options
 
@@ -26,6 +26,7 @@ FAMILIES: list[Family] = [
     copying.FAMILY,
     transformer.FAMILY,
     transformer_copying.FAMILY,
+    state_space.FAMILY,
 ]
 RUNGS: Mapping[str, Any] = {name: settings for family in FAMILIES for name, settings in family.settings.items()}
 

@@ -13,6 +13,7 @@ from eyeline.ladder.pointer_generator import pointer_generator
 from eyeline.ladder.pointer_generator_transformer import pointer_generator_transformer
 from eyeline.ladder.pointer_network import pointer_network
 from eyeline.ladder.seq2seq import seq2seq
+from eyeline.ladder.state_space import state_space
 from eyeline.ladder.transformer import transformer
 
 LADDER: dict[str, Callable[..., Seq2Seq]] = {
@@ -22,6 +23,7 @@ LADDER: dict[str, Callable[..., Seq2Seq]] = {
     "pointer-network": pointer_network,
     "pointer-generator": pointer_generator,
     "transformer": transformer,
+    "state-space": state_space,
     "pointer-generator-transformer": pointer_generator_transformer,
 }
 
@@ -46,5 +48,6 @@ __all__ = [
     "pointer_generator_transformer",
     "pointer_network",
     "seq2seq",
+    "state_space",
     "transformer",
 ]

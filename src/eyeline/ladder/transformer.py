@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from torch import nn
 
-from eyeline.config_models import AttentiveSettings, TransformerSettings
+from eyeline.config_models import AttentiveSettings, StateSpaceSettings, TransformerSettings
 from eyeline.ladder.model import Seq2Seq
 from eyeline.nn import (
     Alibi,
@@ -100,13 +100,15 @@ def decoder(
     return TransformerDecoder(PlacedEmbedding(table, positions, settings.dropout), layers, norm(settings.size), layer, head)
 
 
-def tables(settings: AttentiveSettings, source: int, target: int, shared: bool) -> tuple[Embedding, Embedding]:
+def tables(
+    settings: AttentiveSettings | StateSpaceSettings, source: int, target: int, shared: bool
+) -> tuple[Embedding, Embedding]:
     """Tables for both sides; one and the same when the vocabulary is shared. Dropout follows once positions are added."""
     below = Embedding(source, settings.size)
     return below, below if shared else Embedding(target, settings.size)
 
 
-def generate(settings: AttentiveSettings, above: Embedding, target: int) -> Generate:
+def generate(settings: AttentiveSettings | StateSpaceSettings, above: Embedding, target: int) -> Generate:
     """The output layer, whose weights may be the target table's (Press and Wolf 2017)."""
     head = Generate(settings.size, target)
     if settings.tie_output:
