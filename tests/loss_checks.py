@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from attention_loss_checks import ATTENTION_LOSS_CHECKS
 from eyeline import loss
 from eyeline.contracts import PAD, Source, Step
+from eyeline.errors import UserError
 
 CASE = torch.tensor([[[2.0, 1, 0, 0, 0], [0.0, 3, 0, 1, 0]]])  # [1, 2, 5] the logits whose losses were worked out apart
 GOLD = torch.tensor([[0, 1]])
@@ -100,6 +101,25 @@ def an_impossible_symbol_stays_finite() -> None:
     assert not blocked.grad[..., 6].any()
 
 
+def an_impossible_gold_symbol_is_refused_by_place() -> None:
+    """Where gradients are wanted; without them the loss is infinite, and hidden targets may be anything."""
+    logits, gold, mask = some_logits()
+    row, position = (~mask).nonzero()[-1].tolist()
+    blocked = logits.detach().clone()
+    blocked[row, position, gold[row, position]] = -torch.inf
+    with torch.no_grad():
+        assert loss_of(blocked, gold, mask, 0.1).nll == torch.inf
+    hidden = mask.clone()
+    hidden[row, position] = True
+    assert torch.isfinite(loss_of(blocked.requires_grad_(), gold, hidden, 0.1).objective)
+    said = ""
+    try:
+        loss_of(blocked, gold, mask)
+    except UserError as error:
+        said = str(error)
+    assert f"id {gold[row, position]}, which is wanted at position {position} of row {row} " in said
+
+
 def equals_the_library() -> None:
     """torch.nn.functional.cross_entropy smooths over all V symbols too; values and gradients agree."""
     for smoothing in (0.0, 0.1, 0.6):
@@ -166,6 +186,7 @@ LOSS_CHECKS: dict[str, Callable[[], None]] = {
         padding_counts_nowhere,
         nothing_but_padding,
         an_impossible_symbol_stays_finite,
+        an_impossible_gold_symbol_is_refused_by_place,
         equals_the_library,
         rows_add_up,
         slices_equal_one_piece,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from eyeline import loss
 from eyeline.contracts import END, Source, Step
 from eyeline.nn import pointing, recurrent
 
@@ -235,6 +236,11 @@ def select_leaves_the_visits_where_they_were(patch: pytest.MonkeyPatch) -> None:
         return self if len(rows) == len(self.counts) else pointing.Visits(self.counts[rows])
 
     patch.setattr(pointing.Visits, "select", select)
+
+
+@fault("", "an_impossible_gold_symbol_is_refused_by_place")
+def target_that_cannot_be_said_is_an_infinite_loss(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loss, "_refuse_the_impossible", lambda *arguments: None)
 
 
 @fault(DISTINCT, "a_step_leaves_its_arguments_alone")
