@@ -38,7 +38,8 @@ DOORS: Mapping[str, set[str]] = {
     "metrics": _FOUNDATION,
     "figures": _FOUNDATION | {"files"},
     "runs": _RUNS,
-    "training": _RUNS | {"runs", "data", "search", "metrics", "loss"},
+    "training": _RUNS | {"runs", "data", "search", "metrics", "loss", "exchange"},
+    "exchange": {"errors"},
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
     "starter": _DATA | {"data"},
@@ -52,7 +53,10 @@ SAME_ROOM = {
     "config_base": "config",
     "config_models": "config",
 }  # a room may have more than one file without being a folder
-TYPES_ONLY = {("text", "config"): {"Normalization", "TokenizerKind"}}  # through some doors only names of types pass
+TYPES_ONLY = {  # through some doors only a few names pass: of types, or of readers that know nothing else of their room
+    ("text", "config"): {"Normalization", "TokenizerKind"},
+    ("training", "exchange"): {"Vector", "read_vectors", "vectors_width"},
+}
 
 # Slow to import: never before a command has work for them.
 HEAVY = {"torch", "matplotlib", "sacrebleu", "pyarrow", "babel", "unicode_rbnf", "tokenizers", "tensorboard", "safetensors"}
