@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eyeline.contracts import UNKNOWN, Prediction
+from eyeline.data.coding import coder
 from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.figures import AlignmentMatrix, heading
 from eyeline.metrics import (
@@ -26,11 +27,12 @@ from eyeline.predictor import Predictor, SearchOptions
 from eyeline.runs import open_run, weights_metadata
 from eyeline.text.lines import Line, read_lines
 from eyeline.text.pairs import ReadReport, read_pairs
-from eyeline.text.records import Pair
+from eyeline.text.records import Fault, Pair
 from eyeline.text.words import word_spans
 from eyeline.training.checkpoints import peek
 
 SCORED = ("exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter", "rougeL")
+SCORED_POSITIONS = ("exact_match", "symbol_error_rate")
 
 
 Watch = Callable[[Iterator[Prediction]], Iterator[Prediction]]  # sees predictions pass, to report how fast they come
@@ -66,13 +68,31 @@ def read_for(
         given["on_bad_line"] = on_bad_line
     data = predictor.config.data.model_copy(update=given)
     found = ReadReport()
-    pairs = list(read_pairs(paths, data.columns, data.on_bad_line, data.source_language, data.target_language, found))
+    points = predictor.config.points
+    pairs = list(
+        read_pairs(paths, data.columns, data.on_bad_line, data.source_language, data.target_language, found, numbers=points)
+    )
+    if points:
+        pairs = _possible(predictor, pairs, data.on_bad_line, found)
     if not pairs:
         raise DataError("no pairs", " ".join(paths))
     if warn is not None:
         for reason, count, places in found.skipped.rows():
             warn(f"left out, {reason}: {count:,} ({places})")
     return pairs
+
+
+def _possible(predictor: Predictor, pairs: list[Pair], on_bad_line: str, found: ReadReport) -> list[Pair]:
+    """The pairs whose targets are positions of their sources."""
+    kept = []
+    for pair, row in zip(pairs, predictor.coder.rows(pairs), strict=True):
+        if not isinstance(row, Fault):
+            kept.append(pair)
+        elif on_bad_line == "error":
+            raise DataError(row.detail, row.path, row.line, "--on-bad-line skip leaves such lines out and counts them")
+        else:
+            found.skipped.add(row.reason, row.path, row.line)
+    return kept
 
 
 def _have_links(paths: Sequence[str], columns: Sequence[str]) -> bool:
@@ -108,11 +128,11 @@ def evaluate(
     coming = predictor.stream(sources, options)
     predictions = list(watch(coming) if watch else coming)
     seconds = time.perf_counter() - began
-    coder = predictor.coder
-    outputs = [coder.spelling.cased(prediction.text) for prediction in predictions]
-    references = [coder.compared(pair.target) for pair in pairs]
+    code = predictor.coder
+    outputs = [code.spelling.cased(prediction.text) for prediction in predictions]
+    references = [code.compared(pair.target) for pair in pairs]
     reads = [predictor.read(source) for source in sources]
-    targets = [coder.encode_target(pair.target, read) for pair, read in zip(pairs, reads, strict=True)]
+    targets = [code.encode_target(pair.target, read) for pair, read in zip(pairs, reads, strict=True)]
     lengths = [len(read.encoded.ids) for read in reads]
     unknown = {
         "source": _share(sum(read.unknown for read in reads), sum(lengths)),
@@ -137,7 +157,7 @@ def _metrics(predictor: Predictor) -> list[str]:
     symbols = predictor.run.target.kind in ("character", "whitespace-symbols")
     chosen = predictor.config.training.metric
     first = chosen if chosen in METRICS else "exact_match" if symbols else "bleu"
-    return [first, *(name for name in SCORED if name != first)]
+    return [first, *(name for name in (SCORED_POSITIONS if predictor.config.points else SCORED) if name != first)]
 
 
 def _share(part: int, whole: int) -> float:
@@ -259,7 +279,7 @@ def describe(path: str | Path) -> dict[str, Any]:
         "parameters": parameters,
         "source_vocabulary": run.source.size,
         "target_vocabulary": run.target.size,
-        "tokenizer": {"source": run.source.kind, "target": run.target.kind},
+        "tokenizer": {"source": run.source.kind, "target": run.target.kind, **coder(run.config, run.source, run.target).instead},
         "features": len(run.source.features),
     }
     if run.weights.exists():

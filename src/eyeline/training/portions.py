@@ -125,7 +125,8 @@ def fitted(config: Config, made: Portion, paths: Sequence[str], left_out: Tally)
         return made
     for pair, fit in zip(made.pairs, fits, strict=True):
         if not fit and choice in ("error", "split"):
-            hint = "raise data.max_length, or set data.too_long to truncate or skip"
+            others = "skip" if config.points else "truncate or skip"
+            hint = f"raise data.max_length, or set data.too_long to {others}"
             raise DataError(f"a pair of more than data.max_length={most} tokens", pair.path, pair.line, hint)
         if not fit:
             left_out.add("too long, cut" if choice == "truncate" else "too long", pair.path, pair.line)
