@@ -7,6 +7,16 @@ from eyeline.config_models import MODEL_SETTINGS
 from eyeline.data.generated import sample
 from eyeline.errors import ConfigError, nearest
 
+SMALL = {  # enough for the dates; an architecture has those of its settings
+    "embedding_size": 64,
+    "encoder_size": 96,
+    "decoder_size": 128,
+    "attention_size": 96,
+    "size": 128,
+    "feedforward_size": 256,
+    "dropout": 0.1,
+}
+
 
 def starting_config(architecture: str = "bahdanau", seed: int | None = None) -> Config:
     """A complete config that runs as it is: the dates that ship with the package.
@@ -16,6 +26,7 @@ def starting_config(architecture: str = "bahdanau", seed: int | None = None) -> 
     """
     if architecture not in MODEL_SETTINGS:
         raise ConfigError("unknown architecture", f"--architecture {architecture}", nearest(architecture, MODEL_SETTINGS))
+    settings = MODEL_SETTINGS[architecture].model_fields
     values = {
         "data": {
             "train": [str(sample("dates", "train"))],
@@ -25,14 +36,7 @@ def starting_config(architecture: str = "bahdanau", seed: int | None = None) -> 
             "target_language": "iso8601",
         },
         "tokenizer": {"kind": "character"},
-        "model": {
-            "architecture": architecture,
-            "embedding_size": 64,
-            "encoder_size": 96,
-            "decoder_size": 128,
-            "dropout": 0.1,
-            **({"attention_size": 96} if architecture == "bahdanau" else {}),
-        },
+        "model": {"architecture": architecture, **{name: SMALL[name] for name in SMALL if name in settings}},
         "training": {
             "epochs": 12,
             "batch_tokens": 2048,
