@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -19,6 +20,7 @@ from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
 from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
+from eyeline.training.starting import SPLIT, covered_before, start_from_vectors
 from eyeline.training.state import Position, reached
 from eyeline.training.validation import Validator
 
@@ -69,10 +71,7 @@ def train(
     reporter.note(prepared.report.render())
     corpus = prepared.train.corpus()
     Objective.of(config.training, corpus)  # raises before anything is written
-    if stored is None:
-        run = create_run(out, config, prepared.source, prepared.target)
-    else:
-        run = Run(out, config, prepared.source, prepared.target)
+    run = Run(out, config, prepared.source, prepared.target)
     _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None)
     return run
 
@@ -80,7 +79,13 @@ def train(
 def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
-    model = run.build().to(device)
+    model = run.build()
+    started = [] if list_checkpoints(run.path / CHECKPOINTS) else start_from_vectors(config, model, run.source, run.target)
+    for covered in started:
+        (reporter.note if covered.covered else reporter.warn)(f"{covered.side} vectors: {covered}")
+    if not resume:
+        create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
+    model = model.to(device)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
     trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
@@ -91,7 +96,11 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
         save_config(run.path, config)  # only now: settings that the state refuses are not written
     if more:
         trainer.progress.since_best = 0
+    told = covered_before(run.path)
     with closing(Journal(run.path, trainer.position.step)) as journal:
+        for covered in started:
+            if covered not in told:
+                journal.log(SPLIT, 0, asdict(covered))
         if not journal.has_tensorboard:
             reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
         validate = None
@@ -149,7 +158,11 @@ def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -
 
 
 def _check_same(stored: Config, config: Config) -> None:
-    """A run goes on with the model, the vocabularies and the data order that it has."""
+    """A run goes on with the model, the vocabularies and the data order that it has, and began from the vectors that it did."""
+    for name in ("source_vectors", "target_vectors"):
+        before, now = getattr(stored.training, name), getattr(config.training, name)
+        if before != now:
+            raise ConfigError("a run goes on with its own word vectors", f"training.{name}={now}", f"it was begun with {before}")
     for section in ("model", "tokenizer", "data", "seed"):
         before, now = getattr(stored, section), getattr(config, section)
         if before == now:

@@ -10,6 +10,7 @@ from eyeline.runs import Run
 from eyeline.training.preparation import Prepared
 from eyeline.training.reporting import duration
 from eyeline.training.schedules import Progress
+from eyeline.training.starting import covered_before
 from eyeline.training.state import Position
 
 CARD = "README.md"
@@ -25,6 +26,7 @@ def write_card(run: Run, model: nn.Module, position: Position, progress: Progres
         best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
     name = run.path.resolve().name
     below, above = prepared.report.sides
+    vectors = "".join(f"| {covered.side} vectors | {covered} |\n" for covered in covered_before(run.path))
     write_text(
         run.path / CARD,
         f"""# {name}
@@ -37,7 +39,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | architecture | {config.model.architecture} |
 | parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
 | vocabulary | source {below.vocabulary}, target {above.vocabulary} |
-| training pairs | {len(prepared.train.pairs):,} from {", ".join(config.data.train)} |
+{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(config.data.train)} |
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
 | best validation | {best} (outputs searched greedily) |
