@@ -72,6 +72,23 @@ def test_at_once_in_pieces_and_one_by_one(width: int, dtype: torch.dtype, tolera
             torch.testing.assert_close(got, wanted, rtol=0, atol=tolerance)
 
 
+def test_low_precision() -> None:
+    """bfloat16 weights, or products in bfloat16: the scan is summed in single precision, whole and in pieces."""
+    exact, vectors = layer(dtype=torch.float32), inputs(2, 200, torch.float32)
+    wanted, _ = exact(vectors, exact.start(2, vectors))
+    half, coarse = layer(dtype=torch.float32).bfloat16(), vectors.bfloat16()
+    first, state = half(coarse[:, :150], half.start(2, coarse))
+    rest, state = half(coarse[:, 150:], state)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        mixed, _ = exact(vectors, exact.start(2, vectors))
+    mixed.float().sum().backward()
+    for got in (torch.cat([first, rest], 1), mixed):
+        assert got.dtype == torch.bfloat16
+        assert (got - wanted).abs().mean() < 0.02 * wanted.abs().mean()
+    assert (state.window.dtype, state.hidden.dtype) == (torch.bfloat16, torch.float32)
+    assert all(torch.isfinite(parameter.grad).all() for parameter in exact.parameters())
+
+
 def test_gradients_through_the_whole_layer() -> None:
     made, vectors = layer(), inputs(2, 4).requires_grad_()
     assert torch.autograd.gradcheck(lambda x: made(x, made.start(len(x), x))[0], vectors)

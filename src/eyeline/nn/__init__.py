@@ -26,6 +26,7 @@ from eyeline.nn.pointing import Distinct, ElementEncoder, Point, Repeatable, Ste
 from eyeline.nn.positions import Alibi, LearnedPositions, NoPositions, Order, Positions, Rotary, Sinusoidal, Unordered
 from eyeline.nn.readout import Affine, Attentional, Gate, Maxout
 from eyeline.nn.recurrent import CopyBridge, DenseBridge, Encoding, RecurrentEncoder, RecurrentLayers, Reversed, Stack
+from eyeline.nn.scan import selective_scan
 from eyeline.nn.scores import (
     AdditiveScore,
     ConcatScore,
@@ -36,7 +37,6 @@ from eyeline.nn.scores import (
     Score,
 )
 from eyeline.nn.self_attention import BothWays, Cache, Causal, CausalSelfAttention, SelfAttention
-from eyeline.nn.scan import selective_scan
 from eyeline.nn.state_space import (
     CausalConvolution,
     Selected,

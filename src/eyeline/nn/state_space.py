@@ -29,7 +29,7 @@ class Selected:
     """What a selective layer hands on: as much after a thousand positions as after one."""
 
     window: Tensor  # [R, W - 1, E] the last inputs of the convolution, the oldest first; zero where there were none
-    hidden: Tensor  # [R, N, E] h
+    hidden: Tensor  # [R, N, E] h, in single precision at least
 
     def select(self, rows: Tensor) -> Selected:
         return select(self, rows)
@@ -95,7 +95,7 @@ class SelectiveLayer(nn.Module):
         """The state before the first position, of the device and type of `like`."""
         return Selected(
             like.new_zeros(rows, len(self.convolution.weight) - 1, self.channels),
-            like.new_zeros(rows, self.state_size, self.channels),
+            like.new_zeros(rows, self.state_size, self.channels, dtype=torch.promote_types(like.dtype, torch.float32)),
         )
 
     def forward(self, inputs: Tensor, past: Selected) -> tuple[Tensor, Selected]:
