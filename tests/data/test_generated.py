@@ -131,6 +131,15 @@ def test_the_samples_are_whole_and_their_parts_disjoint(name: str, sizes: tuple[
         assert all(date(1900, 1, 1) <= date.fromisoformat(target) <= date(2099, 12, 31) for _, target, _ in everything)
 
 
+def test_the_sample_of_sorting_is_sorted_and_its_parts_disjoint() -> None:
+    parts = {part: [json.loads(line) for line in gzip.open(sample("sorting", part))] for part in ("train", "valid", "test")}
+    assert {part: len(pairs) for part, pairs in parts.items()} == {"train": 6_000, "valid": 500, "test": 500}
+    everything = [pair for pairs in parts.values() for pair in pairs]
+    assert len({str(pair["source"]) for pair in everything}) == len(everything)
+    for pair in everything:
+        assert [pair["source"][place] for place in pair["target"]] == sorted(pair["source"])
+
+
 def test_the_samples_are_small() -> None:
     assert sum(path.stat().st_size for path in samples_folder().iterdir()) < 1_500_000
 

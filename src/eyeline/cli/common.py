@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from eyeline.predictor import Predictor
     from eyeline.training.reporting import Reporter
 
+ARCHITECTURES = (
+    "seq2seq, bahdanau, luong, pointer-network, pointer-generator, transformer, pointer-generator-transformer or state-space."
+)
 PLAIN_EVERY, LIVE_EVERY = 10.0, 0.1  # seconds between reports of progress
 Seed = Annotated[
     int | None, typer.Option("--seed", help="Random seed; default: the run's or the config's.", min=0, max=2**63 - 1)

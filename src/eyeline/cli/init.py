@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from eyeline.cli.common import Device, Quiet, Seed, Threads, Verbose, reporter
+from eyeline.cli.common import ARCHITECTURES, Device, Quiet, Seed, Threads, Verbose, reporter
 
 
 def init(
-    architecture: Annotated[str, typer.Option("--architecture", help="seq2seq, bahdanau or luong.")] = "bahdanau",
+    architecture: Annotated[str, typer.Option("--architecture", help=ARCHITECTURES)] = "bahdanau",
     out: Annotated[str | None, typer.Option("--out", metavar="FILE", help="Where to write; default: standard output.")] = None,
     seed: Seed = None,
     device: Device = "auto",
@@ -19,7 +19,7 @@ def init(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Write a complete, commented config that runs: on the dates that ship with eyeline, until you name your own pairs."""
+    """Write a complete, commented config that runs: on a sample that ships with eyeline, until you name your own pairs."""
     from pathlib import Path
 
     from eyeline.config_yaml import commented_yaml

@@ -6,14 +6,26 @@ from typing import Annotated, Any
 
 import typer
 
-from eyeline.cli.common import ColumnsOption, Device, OnBadLine, Quiet, Seed, Threads, Verbose, prepare, reporter, writable_path
+from eyeline.cli.common import (
+    ARCHITECTURES,
+    ColumnsOption,
+    Device,
+    OnBadLine,
+    Quiet,
+    Seed,
+    Threads,
+    Verbose,
+    prepare,
+    reporter,
+    writable_path,
+)
 
 Paths = list[str] | None
 
 
 def train(
     config: Annotated[str | None, typer.Argument(metavar="[CONFIG]", help="Settings in YAML; see `eyeline init`.")] = None,
-    architecture: Annotated[str | None, typer.Option("--architecture", help="seq2seq, bahdanau or luong.")] = None,
+    architecture: Annotated[str | None, typer.Option("--architecture", help=ARCHITECTURES)] = None,
     train_pairs: Annotated[Paths, typer.Option("--train", metavar="PATH…", help="Training pairs.")] = None,
     valid_pairs: Annotated[Paths, typer.Option("--valid", metavar="PATH…", help="Validation pairs.")] = None,
     test_pairs: Annotated[Paths, typer.Option("--test", metavar="PATH…", help="Test pairs, evaluated at the end.")] = None,

@@ -26,7 +26,7 @@ from eyeline.errors import ConfigError, nearest
 from eyeline.files import beside
 
 COLUMNS = ("source", "target", "alignment")  # of every file written here
-SAMPLES = ("dates", "numerals")
+SAMPLES = {"dates": ".tsv.gz", "numerals": ".tsv.gz", "sorting": ".jsonl.gz"}  # and how the names of their files end
 PARTS = ("train", "valid", "test")
 
 
@@ -122,7 +122,8 @@ def _write(lines: Iterator[bytes], path: str | Path, effort: int) -> int:
 
 
 def sample(name: str, part: str = "train") -> Path:
-    """Where a frozen sample lies: `dates` or `numerals`, its `train`, `valid` or `test` part, a .tsv.gz of `COLUMNS`.
+    """Where a frozen sample lies, its `train`, `valid` or `test` part: `dates` or `numerals`, a .tsv.gz of `COLUMNS`, or `sorting`,
+    a .jsonl.gz of numbers to be pointed at.
 
     Raises:
         ConfigError: there is no such sample or part.
@@ -131,7 +132,7 @@ def sample(name: str, part: str = "train") -> Path:
         raise ConfigError("no such sample", name, nearest(name, SAMPLES))
     if part not in PARTS:
         raise ConfigError(f"no such part of the sample {name}", part, nearest(part, PARTS))
-    return samples_folder() / f"{name}.{part}.tsv.gz"
+    return samples_folder() / f"{name}.{part}{SAMPLES[name]}"
 
 
 def samples_folder() -> Path:

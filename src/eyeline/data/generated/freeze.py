@@ -12,13 +12,19 @@ import importlib.metadata
 from datetime import date
 from pathlib import Path
 
-from eyeline.data.generated import COLUMNS, PARTS, GeneratedPair, samples_folder, write_tsv
+from eyeline.data.generated import COLUMNS, PARTS, GeneratedPair, PointingPair, sample, samples_folder, write_jsonl, write_tsv
 from eyeline.data.generated.dates import LOCALES, dates
 from eyeline.data.generated.numerals import LANGUAGES, numerals
+from eyeline.data.generated.sorting import sorting
 from eyeline.files import write_json
 
-SIZES = {"dates": {"train": 10_000, "valid": 1_000, "test": 1_000}, "numerals": {"train": 10_000, "valid": 500, "test": 500}}
+SIZES = {
+    "dates": {"train": 10_000, "valid": 1_000, "test": 1_000},
+    "numerals": {"train": 10_000, "valid": 500, "test": 500},
+    "sorting": {"train": 6_000, "valid": 500, "test": 500},
+}
 SEEDS = {"test": 101, "valid": 102, "train": 103}  # in the order of drawing: what is held out is drawn first
+SORTING_LENGTH = (3, 8)  # numbers of a source
 HELD_OUT_FROM = 100  # the smallest number of the numerals' valid and test parts
 LIBRARIES = ("babel", "unicode-rbnf")
 RECORD = "versions.json"
@@ -45,13 +51,18 @@ def frozen_numerals() -> dict[str, list[GeneratedPair]]:
     return parts
 
 
+def frozen_sorting() -> dict[str, list[PointingPair]]:
+    """The parts of the sample of sorting. Nothing need be held out: of numbers so drawn, no two sources are alike."""
+    return {part: list(sorting(SIZES["sorting"][part], seed, SORTING_LENGTH)) for part, seed in SEEDS.items()}
+
+
 def installed() -> dict[str, str]:
     """The versions of the libraries that the samples come from."""
     return {name: importlib.metadata.version(name) for name in LIBRARIES}
 
 
 def freeze(folder: Path) -> None:
-    """Writes every part of both samples and the record of what they were made from.
+    """Writes every part of all samples and the record of what they were made from.
 
     Raises:
         MissingExtra: a library is not installed.
@@ -60,7 +71,9 @@ def freeze(folder: Path) -> None:
     samples = {"dates": frozen_dates(), "numerals": frozen_numerals()}
     for name, parts in samples.items():
         for part in PARTS:
-            write_tsv(parts[part], folder / f"{name}.{part}.tsv.gz")
+            write_tsv(parts[part], folder / sample(name, part).name)
+    for part, pairs in frozen_sorting().items():
+        write_jsonl(pairs, folder / sample("sorting", part).name)
     record = {
         "command": "python -m eyeline.data.generated.freeze",
         "columns": list(COLUMNS),
