@@ -3,7 +3,20 @@
 A fault is planted before the model is built and lasts as long as the `MonkeyPatch` it was given.
 """
 
-from . import attention_losses, copying, coverage, decoder, encoder, learning, likelihood, local, masks, pointing, transformer
+from . import (
+    attention_losses,
+    copying,
+    coverage,
+    decoder,
+    encoder,
+    learning,
+    likelihood,
+    local,
+    masks,
+    pointing,
+    state_space,
+    transformer,
+)
 from .registry import FAULTS, Fault
 
 __all__ = [
@@ -19,5 +32,6 @@ __all__ = [
     "local",
     "masks",
     "pointing",
+    "state_space",
     "transformer",
 ]
