@@ -36,6 +36,12 @@ def evaluate(
     coverage_penalty: CoveragePenalty = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
     batch_tokens: BatchTokens = None,
+    geometry: Annotated[
+        str | None,
+        typer.Option(
+            "--geometry", metavar="TASK", help="Pointing at numbers: sorting, convex-hull, delaunay or tsp, measured too."
+        ),
+    ] = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
     seed: Seed = None,
@@ -64,7 +70,7 @@ def evaluate(
         coverage_penalty=coverage_penalty,
     )
     chance = predictor.config.seed if seed is None else seed
-    result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)))
+    result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)), geometry)
     if json_ == "-":
         typer.echo(json.dumps(result, ensure_ascii=False, indent=1))
         return

@@ -99,6 +99,11 @@ def values(surfaces: Sequence[str], width: int) -> Values:
     return np.array(rows, dtype=np.float32).reshape(len(rows), width)
 
 
+def elements(text: str) -> list[list[float]]:
+    """The numbers of each element of a source, as they were written. Raises UserError."""
+    return [_row(surface) for surface in encoded(read(text)).surfaces]
+
+
 def width(text: str) -> int:
     """How many numbers the elements of a source in the form of `written` have; 0 where it has none."""
     surfaces = encoded(text).surfaces

@@ -122,8 +122,8 @@ def _write(lines: Iterator[bytes], path: str | Path, effort: int) -> int:
 
 
 def sample(name: str, part: str = "train") -> Path:
-    """Where a frozen sample lies, its `train`, `valid` or `test` part: `dates` or `numerals`, a .tsv.gz of `COLUMNS`, or `sorting`,
-    a .jsonl.gz of numbers to be pointed at.
+    """Where a frozen sample lies, its `train`, `valid` or `test` part: `dates` or `numerals`, a .tsv.gz of `COLUMNS`, or
+    `sorting`, a .jsonl.gz of numbers to be pointed at.
 
     Raises:
         ConfigError: there is no such sample or part.

@@ -1,0 +1,98 @@
+"""Where a run looks: alignments against gold links, and the matrix of one pair. Knows predictors, metrics and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eyeline.errors import UserError
+from eyeline.evaluation.pairs import source_lines
+from eyeline.figures import AlignmentMatrix, heading
+from eyeline.metrics import AlignmentScores, alignment_scores, attention_between_words, links_from_attention, parse_links
+from eyeline.metrics.alignment import Links
+from eyeline.predictor import Predictor
+from eyeline.text.records import Pair
+from eyeline.text.words import word_spans
+
+
+def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> list[Links]:
+    """Each target word (or token) linked to the source word (or token) that it attends to most.
+
+    Raises:
+        UserError: the architecture has no attention.
+    """
+    given = list(zip(source_lines(predictor, pairs), (pair.target for pair in pairs), strict=True))
+    links: list[Links] = []
+    for score in predictor.score(given, attention=True):
+        if not score.tokens:  # both sides are blank
+            links.append(frozenset())
+            continue
+        if score.alignment is None:
+            raise _no_attention(predictor)
+        weights, sources, targets = score.alignment, len(score.source_words), len(score.target_words)
+        if words:
+            between = attention_between_words(weights, score.source_words, score.target_words)
+            links.append(links_from_attention(between, between.shape[1], between.shape[0]))
+        else:
+            links.append(links_from_attention(weights, sources, targets))
+    return links
+
+
+def alignment_against_gold(links: Sequence[Links], pairs: Sequence[Pair], *, linked_only: bool = False) -> AlignmentScores | None:
+    """Precision, recall, F1 and AER against the pairs' own links; None when they have none.
+
+    Args:
+        linked_only: leave out target positions that the gold links to nothing. Attention always looks somewhere, so where the
+            gold says "from nothing" (the hyphens of an ISO date) the standard measure counts a fault that no attention avoids.
+    """
+    if any(pair.alignment is None for pair in pairs):
+        return None
+    gold = [parse_links(pair.alignment or "", pair.path, pair.line) for pair in pairs]
+    if linked_only:
+        linked = [{target for _, target in line.possible} for line in gold]
+        links = [frozenset(link for link in line if link[1] in known) for line, known in zip(links, linked, strict=True)]
+    return alignment_scores(links, [line.sure for line in gold], [line.possible for line in gold])
+
+
+def links_words(pairs: Sequence[Pair]) -> bool:
+    """Whether the pairs' gold links can be between words: none reaches beyond the last word of its side."""
+    for pair in pairs:
+        sources, targets = len(word_spans(pair.source)), len(word_spans(pair.target))
+        gold = parse_links(pair.alignment or "", pair.path, pair.line).possible
+        if any(source >= sources or target >= targets for source, target in gold):
+            return False
+    return True
+
+
+def alignment_matrix(
+    predictor: Predictor, source: str, target: str | None = None, beam_size: int | None = None
+) -> AlignmentMatrix:
+    """The attention of one pair, ready to be drawn; the target is what the run predicts when none is given.
+
+    Raises:
+        UserError: the source is blank, or the architecture has no attention.
+    """
+    if predictor.is_blank(source):
+        raise UserError("there is nothing to look at in a source of white space", "--source")
+    name = f"{predictor.run.path.resolve().name} ({predictor.config.model.architecture})"
+    shown = source.replace("\t", " ")
+    if target is None:
+        prediction = predictor.predict([source], beam_size=beam_size)[0]
+        if prediction.alignment is None:
+            raise _no_attention(predictor)
+        note = f"{name}: predicted, log-probability {prediction.score:.3f}"
+        return AlignmentMatrix(
+            prediction.source_tokens, prediction.tokens, prediction.alignment, heading(shown, prediction.text), note
+        )
+    score = predictor.score([(source, target)], attention=True)[0]
+    if score.alignment is None:
+        raise _no_attention(predictor)
+    note = f"{name}: given, log-probability {score.score:.3f}"
+    return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, heading(shown, target), note)
+
+
+def _no_attention(predictor: Predictor) -> UserError:
+    return UserError(
+        "this architecture looks at its source once and has no attention to show",
+        f"model.architecture={predictor.config.model.architecture}",
+        "train bahdanau or luong",
+    )

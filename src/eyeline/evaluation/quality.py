@@ -1,0 +1,122 @@
+"""Outputs against references. Knows predictors and metrics."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from eyeline.contracts import UNKNOWN, Prediction
+from eyeline.errors import ConfigError, nearest
+from eyeline.evaluation.pairs import source_lines
+from eyeline.metrics import METRICS, report
+from eyeline.metrics.pointing import TASKS, pointing_report
+from eyeline.predictor import Predictor, SearchOptions
+from eyeline.text import vectors
+from eyeline.text.records import Pair
+
+SCORED = ("exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter", "rougeL")
+SCORED_POSITIONS = ("exact_match", "symbol_error_rate")
+
+Watch = Callable[[Iterator[Prediction]], Iterator[Prediction]]  # sees predictions pass, to report how fast they come
+
+
+def evaluate(
+    predictor: Predictor,
+    pairs: Sequence[Pair],
+    options: SearchOptions | None = None,
+    seed: int = 1,
+    watch: Watch | None = None,
+    geometry: str | None = None,
+) -> dict[str, Any]:
+    """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`.
+
+    References get the Unicode form of the outputs, and their case where the run is trained on lower case.
+
+    Args:
+        geometry: the pointing task that outputs are held to as well, where positions are pointed at: sorting, convex-hull,
+            delaunay or tsp.
+
+    Raises:
+        ConfigError: for a task that is none, or a run that points at no numbers.
+    """
+    if geometry is not None:
+        _check_geometry(predictor, geometry)
+    options = replace(options or SearchOptions(), attention=False)
+    sources = source_lines(predictor, pairs)
+    began = time.perf_counter()
+    coming = predictor.stream(sources, options)
+    predictions = list(watch(coming) if watch else coming)
+    seconds = time.perf_counter() - began
+    code = predictor.coder
+    outputs = [code.spelling.cased(prediction.text) for prediction in predictions]
+    references = [code.compared(pair.target) for pair in pairs]
+    reads = [predictor.read(source) for source in sources]
+    targets = [code.encode_target(pair.target, read) for pair, read in zip(pairs, reads, strict=True)]
+    lengths = [len(read.encoded.ids) for read in reads]
+    unknown = {
+        "source": _share(sum(read.unknown for read in reads), sum(lengths)),
+        "target": _share(sum(one.ids.count(UNKNOWN) for one in targets), sum(len(one.ids) for one in targets)),
+    }
+    names = _metrics(predictor)
+    measured = report(outputs, references, source_lengths=lengths, metrics=names, unknown_rate=unknown, seed=seed)
+    scores = predictor.score(list(zip(sources, (pair.target for pair in pairs), strict=True)))
+    tokens = sum(len(score.token_scores) for score in scores)
+    loss = -sum(score.score for score in scores) / tokens if tokens else 0.0
+    result = {"n": measured.pop("n"), "loss": loss, "perplexity": math.exp(min(loss, 700.0)), **measured}
+    result["unfinished"] = sum(not prediction.finished for prediction in predictions)
+    result["speed"] = {
+        "sentences_per_s": len(pairs) / seconds,
+        "target_tokens_per_s": sum(len(prediction.tokens) for prediction in predictions) / seconds,
+    }
+    if geometry is not None:
+        elements = [vectors.elements(pair.source) for pair in pairs]
+        said, wanted = ([vectors.positions(line) for line in lines] for lines in (outputs, references))
+        result["geometry"] = pointing_report(geometry, elements, said, wanted, seed=seed)
+    return result
+
+
+def _check_geometry(predictor: Predictor, task: str) -> None:
+    if task not in TASKS:
+        raise ConfigError("no such task", f"geometry={task}", nearest(task, TASKS))
+    if not predictor.config.numbers:
+        where = f"model.architecture={predictor.config.model.architecture}"
+        raise ConfigError("geometry is measured where positions of numbers are pointed at", where, "leave --geometry out")
+
+
+def _metrics(predictor: Predictor) -> list[str]:
+    """Which scores, the one by source length first: what the run was chosen by, or what suits its target."""
+    symbols = predictor.run.target.kind in ("character", "whitespace-symbols")
+    chosen = predictor.config.training.metric
+    first = chosen if chosen in METRICS else "exact_match" if symbols else "bleu"
+    return [first, *(name for name in (SCORED_POSITIONS if predictor.config.points else SCORED) if name != first)]
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
+
+
+def render(result: dict[str, Any]) -> str:
+    """An evaluation as plain text."""
+    lines = [f"{result['n']:,} pairs   loss {result['loss']:.4f}   perplexity {result['perplexity']:.3f}"]
+    for name, score in result["metrics"].items():
+        interval = f"  [{score['low']:.2f}, {score['high']:.2f}]" if "low" in score else ""
+        lines.append(f"{name:18}{score['score']:8.2f}{interval}  {score.get('signature', '')}")
+    for name, score in result.get("geometry", {"metrics": {}})["metrics"].items():
+        figure = f"{'FAIL':>8}" if score["score"] is None else f"{score['score']:8.2f}  [{score['low']:.2f}, {score['high']:.2f}]"
+        lines.append(f"{name:18}{figure}  {score['signature']}")
+    if result["by_length"]:
+        lines.append(f"by source length, {result['by_length'][0]['metric']}:")
+    for bucket in result["by_length"]:
+        span = f"{bucket['min']}–{bucket['max']}"
+        lines.append(f"  {span:>9}  n {bucket['n']:5}  {bucket['score']:7.2f}  [{bucket['low']:.2f}, {bucket['high']:.2f}]")
+    speed, unknown = result["speed"], result["unknown_rate"]
+    lines.append(
+        f"unknown: source {100 * unknown['source']:.2f} %, target {100 * unknown['target']:.2f} %   "
+        f"repeating outputs {100 * result['repetition_rate']:.2f} %   length ratio {result['length_ratio']:.3f}   "
+        f"unfinished {result['unfinished']}"
+    )
+    lines.append(f"{speed['sentences_per_s']:,.1f} sentences/s, {speed['target_tokens_per_s']:,.0f} target tokens/s")
+    return "\n".join(lines)
