@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
-import torch
 from torch import Tensor, nn
 
 from eyeline.errors import ConfigError
+from eyeline.nn.additive import additive_scores
 
 
 class Score(nn.Module, ABC):
@@ -47,8 +47,7 @@ class AdditiveScore(Score):
         return self.key(keys)  # type: ignore[no-any-return]
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
-        mixed = torch.tanh(self.query(query)[:, :, None] + projected[:, None])  # [N, T, S, A]
-        return self.vector(mixed).squeeze(-1)  # type: ignore[no-any-return]
+        return additive_scores(self.query(query), projected, self.vector.weight[0])
 
 
 class ConcatScore(Score):
@@ -64,8 +63,8 @@ class ConcatScore(Score):
         return nn.functional.linear(keys, self.mix.weight[:, self.query_size :])
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
-        mixed_query = nn.functional.linear(query, self.mix.weight[:, : self.query_size])
-        return self.vector(torch.tanh(mixed_query[:, :, None] + projected[:, None])).squeeze(-1)  # type: ignore[no-any-return]
+        mixed = nn.functional.linear(query, self.mix.weight[:, : self.query_size])
+        return additive_scores(mixed, projected, self.vector.weight[0])
 
 
 def _of_one_width(score: str, instead: str, query_size: int, key_size: int) -> None:
