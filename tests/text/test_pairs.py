@@ -336,3 +336,45 @@ def test_a_tally_keeps_few_places_and_counts_all() -> None:
     first.update(second)
     assert first.rows() == [("x", 102, "a:1, 2, 3, b:1, 2 and 97 more"), ("y", 1, "b:100")]
     assert first.total == 103
+
+
+# numbers and positions
+
+
+def test_lists_of_numbers_are_sources_where_they_are_wanted(here: Path) -> None:
+    Path("p.jsonl").write_text('{"source": [[0.5, 1], [2, 3]], "target": [1, 0]}\n{"src": [3, 1], "tgt": "1 0"}\n')
+    pairs = list(read_pairs(["p.jsonl"], numbers=True))
+    assert sides(iter(pairs)) == [("[[0.5,1], [2,3]]", "1 0"), ("[3, 1]", "1 0")]
+    assert fails(DataError, ["p.jsonl"]).startswith(
+        "'source' is a list, not text; sources of numbers are for pointer-network (p."
+    )
+
+
+def test_lists_of_positions_are_targets_of_any_source(here: Path) -> None:
+    Path("p.jsonl").write_text('{"source": "b a", "target": [1, 0]}\n')
+    assert sides(read_pairs(["p.jsonl"])) == [("b a", "1 0")]
+
+
+def test_numbers_in_tables(here: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.table({"source": [[[0.5, 1.0]], [[2.0, 3.0]]], "target": [[0], [0]]}), "p.parquet")
+    assert sides(read_pairs(["p.parquet"], numbers=True)) == [("[[0.5,1.0]]", "0"), ("[[2.0,3.0]]", "0")]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('{"source": [[1, 2], [3]], "target": [0]}', "element 1 has 1 number, and those before it 2"),
+        ('{"source": [NaN], "target": [0]}', "element 0 holds nan, which is not a finite number"),
+        ('{"source": [1], "target": [0.5]}', "0.5 is not a position"),
+        ('{"source": [1], "target": [-1]}', "-1 is not a position"),
+        ('{"source": [1], "target": [true]}', "true is not a position"),
+        ('{"source": {"x": 1}, "target": [0]}', "'source' is dict, not text"),
+    ],
+)
+def test_numbers_that_are_none_are_named_or_counted(here: Path, line: str, words: str) -> None:
+    Path("p.jsonl").write_text(f'{{"source": [1], "target": [0]}}\n{line}\n')
+    assert fails(DataError, ["p.jsonl"], numbers=True).startswith(f"{words} (p.jsonl:2); --on-bad-line skip")
+    report = ReadReport()
+    assert len(list(read_pairs(["p.jsonl"], numbers=True, on_bad_line="skip", report=report))) == 1
+    assert report.skipped.total == 1

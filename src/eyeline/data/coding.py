@@ -48,10 +48,6 @@ class Spelling:
         """An output as people read it."""
         return restore(target, self.target)
 
-    def cased(self, output: str) -> str:
-        """An output in the case of the targets: words that were copied keep theirs as typed."""
-        return output.lower() if self.lowercase else output
-
 
 @dataclass(frozen=True)
 class Read:
@@ -115,6 +111,10 @@ class Coder(ABC):
         """A target spelt as a perfect output would be, so that another Unicode form or case is no error."""
 
     @abstractmethod
+    def judged(self, output: str) -> str:
+        """An output as it is held against `compared` targets: what was copied as typed is no error for its case or form."""
+
+    @abstractmethod
     def sources(self, reads: Sequence[Read]) -> Sources:
         """Many sources, ready to be made into batches."""
 
@@ -147,6 +147,9 @@ class Vocabulary(Coder):
 
     def compared(self, text: str) -> str:
         return self.spelling.shown(self.spelling.of_target(text))
+
+    def judged(self, output: str) -> str:
+        return output
 
     def sources(self, reads: Sequence[Read]) -> Sources:
         return Sources.of(read.encoded.ids for read in reads)
@@ -198,6 +201,9 @@ class Copies(Coder):
 
     def compared(self, text: str) -> str:
         return self.spelling.shown(self.spelling.of_target(text))
+
+    def judged(self, output: str) -> str:
+        return self.compared(output)
 
     def sources(self, reads: Sequence[Read]) -> Sources:
         return Sources.of((read.encoded.ids for read in reads), (read.copies or [] for read in reads), self.own_from)
@@ -254,6 +260,9 @@ class Positions(Coder):
 
     def compared(self, text: str) -> str:
         return vectors.written_positions(vectors.positions(text))
+
+    def judged(self, output: str) -> str:
+        return output
 
     def sources(self, reads: Sequence[Read]) -> Sources:
         values = (read.values for read in reads if read.values is not None) if self.numbers else None

@@ -51,7 +51,7 @@ def evaluate(
     predictions = list(watch(coming) if watch else coming)
     seconds = time.perf_counter() - began
     code = predictor.coder
-    outputs = [code.spelling.cased(prediction.text) for prediction in predictions]
+    outputs = [code.judged(prediction.text) for prediction in predictions]
     references = [code.compared(pair.target) for pair in pairs]
     reads = [predictor.read(source) for source in sources]
     targets = [code.encode_target(pair.target, read) for pair, read in zip(pairs, reads, strict=True)]

@@ -17,7 +17,7 @@ from eyeline.errors import RunError
 from eyeline.ladder import Seq2Seq
 from eyeline.loss import negative_log_likelihood
 from eyeline.metrics import corpus_score
-from eyeline.search import search
+from eyeline.search import default_max_length, search
 from eyeline.training.journal import Journal
 from eyeline.training.portions import Portion
 from eyeline.training.reporting import Reporter
@@ -94,7 +94,9 @@ class Validator:
         with torch.inference_mode():
             for rows in sequential_batches(self.corpus.source_lengths[chosen], self.config.search.batch_tokens):
                 source = self.corpus.sources.batch(chosen[rows]).to(self.device)
-                maximum = self.config.search.max_length
+                maximum: int | list[int] | None = self.config.search.max_length
+                if maximum is None and (longest := self.config.model.longest) is not None:
+                    maximum = [min(default_max_length(length), longest - 1) for length in source.lengths.tolist()]
                 found = search(self.model, source, beam_size=1, max_length=maximum, attention=False)
                 for row, hypotheses in zip(rows, found, strict=True):
                     answers[row] = self._text(places[row], hypotheses[0])
@@ -103,7 +105,7 @@ class Validator:
     def _text(self, place: int, hypothesis: Hypothesis) -> str:
         pair = self.portion.pairs[place]
         source = self.coder.read(self.coder.encode(pair.source, pair.features), pair.source)
-        return self.coder.spelling.cased(self.coder.decode(hypothesis.ids, source))
+        return self.coder.judged(self.coder.decode(hypothesis.ids, source))
 
     def _reference(self, place: int) -> str:
         """The target spelt as a perfect output would be, so that another Unicode form or case in the file is no error."""
