@@ -61,8 +61,8 @@ def test_the_model_reads_the_numbers_of_what_is_left(source: list[Any], most: in
 
 def test_arrays_and_tensors_are_sources() -> None:
     points = [[0.5, 1.0], [2.0, 3.25]]
-    for given in (np.array(points), torch.tensor(points), [np.array(row) for row in points], tuple(map(tuple, points))):
-        assert vectors.written(given) == "[[0.5,1.0], [2.0,3.25]]"
+    for source in (np.array(points), torch.tensor(points), [np.array(row) for row in points], tuple(map(tuple, points))):
+        assert vectors.written(source) == "[[0.5,1.0], [2.0,3.25]]"
     assert vectors.written(np.arange(3)) == "[0, 1, 2]"
     assert vectors.written([np.float32(0.5), 1]) == "[0.5, 1]"
 
