@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ RUNGS = ("seq2seq", "bahdanau", "luong")
 ATTENTIVE = ("bahdanau", "luong")
 TINY: dict[str, Any] = {"cell": "gru", "embedding_size": 16, "encoder_size": 32, "decoder_size": 32, "dropout": 0.0}
 NEVER = 1_000_000  # steps
+QUICK: dict[str, Any] = {"batch_tokens": 256, "learning_rate": 0.01, "validate_every": NEVER, "checkpoint_every": NEVER}
 
 SENTENCES = (
     ("the cat sleeps", "le chat dort"),
@@ -44,13 +46,51 @@ def reversal(count: int, seed: int) -> list[tuple[str, str]]:
     return [(" ".join(symbols), " ".join(reversed(symbols))) for symbols in sources]
 
 
+CALLED = (
+    ("my name is {0}", "hello {0}"),
+    ("{0} lives in {1}", "in {1} there is {0}"),
+    ("{0} , {1} and {2}", "{2} {0}"),
+)
+
+
+def named(count: int, seed: int) -> list[tuple[str, str]]:
+    """Sentences about made-up names, hardly any of which comes twice: what is asked for can only be copied."""
+    draw = random.Random(seed)
+
+    def name() -> str:
+        return "".join(draw.choice("bdfgklmnprstvz") + draw.choice("aeiou") for _ in range(3)).capitalize()
+
+    pairs = []
+    for _ in range(count):
+        (source, target), names = draw.choice(CALLED), [name() for _ in range(3)]
+        pairs.append((source.format(*names), target.format(*names)))
+    return pairs
+
+
+def to_be_sorted(count: int, seed: int, longest: int = 4) -> list[dict[str, Any]]:
+    """Points, and their positions from the left to the right."""
+    draw = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        points = [[round(draw.random(), 3), round(draw.random(), 3)] for _ in range(draw.randint(2, longest))]
+        pairs.append({"source": points, "target": sorted(range(len(points)), key=points.__getitem__)})
+    return pairs
+
+
+def letters_to_be_sorted(count: int, seed: int) -> list[tuple[str, str]]:
+    draw = random.Random(seed)
+    sources = [draw.sample("abcdefgh", draw.randint(2, 5)) for _ in range(count)]
+    return [(" ".join(s), " ".join(map(str, sorted(range(len(s)), key=s.__getitem__)))) for s in sources]
+
+
 def write_pairs(path: Path, pairs: Iterable[Sequence[str]]) -> str:
     path.write_bytes("".join("\t".join(pair) + "\n" for pair in pairs).encode())
     return str(path)
 
 
 class ToyRuns:
-    """Run directories by name: one a rung on reversed symbols, and `bpe`, `features` and `odd`, which have learnt little."""
+    """Run directories by name: one a rung on reversed symbols; `bpe`, `features` and `odd`, which have learnt little; `points`
+    and `letters`, which sort by pointing; `names` and `names-transformer`, which copy."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -60,7 +100,15 @@ class ToyRuns:
         """The run directory, trained if it is not there yet."""
         out = self.folder / name
         if not out.exists():
-            make = {"bpe": self._bpe, "features": self._features, "odd": self._odd}
+            make = {
+                "bpe": self._bpe,
+                "features": self._features,
+                "odd": self._odd,
+                "points": self._points,
+                "letters": self._letters,
+                "names": self._names,
+                "names-transformer": self._names_transformer,
+            }
             config = make[name]() if name in make else self._reversal(name)
             quiet = Reporter(-1, Console(file=io.StringIO()))
             eyeline.train(eyeline.Config.from_dict(config), out, reporter=quiet)
@@ -99,6 +147,43 @@ class ToyRuns:
         config["training"] |= {"steps": 60}
         return config
 
+    def _points(self) -> dict[str, Any]:
+        data = {}
+        for part, pairs in (("train", to_be_sorted(500, 1)), ("valid", to_be_sorted(30, 2))):
+            path = self.folder / f"points.{part}.jsonl"
+            path.write_text("".join(json.dumps(pair) + "\n" for pair in pairs))
+            data[part] = str(path)
+        return {"data": data, "model": self._pointer(), "training": {**QUICK, "steps": 60}}
+
+    def _letters(self) -> dict[str, Any]:
+        pairs = self.pairs("letters", letters_to_be_sorted(500, 1))
+        return {"data": {"train": pairs}, "model": self._pointer(), "training": {**QUICK, "steps": 60}}
+
+    def _pointer(self) -> dict[str, Any]:
+        return {**TINY, "architecture": "pointer-network", "attention_size": 32, "distinct": True}
+
+    def _names(self) -> dict[str, Any]:
+        tokenizer = {"kind": "word", "min_frequency": 20}
+        config = self._config("pointer-generator", "names", named(800, 1), named(30, 2), tokenizer)
+        config["model"] |= {"cell": "lstm", "attention_size": 32}
+        config["training"] |= {"steps": 120, "metric": "exact_match"}
+        return config
+
+    def _names_transformer(self) -> dict[str, Any]:
+        config = self._names()
+        config["tokenizer"] |= {"kind": "whitespace-symbols"}
+        config["model"] = {
+            "architecture": "pointer-generator-transformer",
+            "size": 32,
+            "heads": 2,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "feedforward_size": 64,
+            "dropout": 0.0,
+        }
+        config["training"] |= {"steps": 250, "learning_rate": 0.005, "warmup_steps": 30, "schedule": "linear"}
+        return config
+
     def _config(
         self,
         rung: str,
@@ -109,5 +194,4 @@ class ToyRuns:
     ) -> dict[str, Any]:
         data = {"train": self.pairs(f"{name}.train", train), "valid": self.pairs(f"{name}.valid", valid)}
         model = {**TINY, "architecture": rung, **({"attention_size": 32} if rung == "bahdanau" else {})}
-        training = {"batch_tokens": 256, "learning_rate": 0.01, "validate_every": NEVER, "checkpoint_every": NEVER}
-        return {"data": data, "tokenizer": tokenizer, "model": model, "training": training}
+        return {"data": data, "tokenizer": tokenizer, "model": model, "training": dict(QUICK)}

@@ -69,6 +69,11 @@ class SideReport:
     def vocabulary(self) -> str:
         return self.instead or f"{self.tokenizer.size:,} ({self.tokenizer.kind})"
 
+    @property
+    def held(self) -> dict[int, int]:
+        """How often training has each entry of the vocabulary, symbols that are copied apart."""
+        return {number: count for number, count in self.train.seen.items() if number < self.tokenizer.size}
+
     def unknown(self, count: SideCount | None) -> str:
         """The share of unknown tokens, for a person."""
         return "-" if count is None or self.instead else f"{100 * count.unknown_rate:.2f} %"
@@ -130,7 +135,7 @@ def _syllables(side: SideReport) -> str | None:
     """Hangul as whole syllables, many of them too rare to learn."""
     if side.tokenizer.kind != "character" or side.normalization not in ("nfc", "none"):
         return None
-    counts = [count for number, count in side.train.seen.items() if "\uac00" <= side.tokenizer.piece(number) <= "\ud7a3"]
+    counts = [count for number, count in side.held.items() if "\uac00" <= side.tokenizer.piece(number) <= "\ud7a3"]
     rare = sum(count < RARE for count in counts)
     if len(counts) < MIN_KINDS or rare < RARE_SYLLABLES * len(counts):
         return None
@@ -144,7 +149,7 @@ def _words(side: SideReport) -> str | None:
     """Whole words, many of them seen once or never."""
     if side.tokenizer.kind not in ("word", "whitespace-symbols"):
         return None
-    counts = [count for number, count in side.train.seen.items() if number != UNKNOWN and number < side.tokenizer.size]
+    counts = [count for number, count in side.held.items() if number != UNKNOWN]
     once = sum(count == 1 for count in counts)
     unknown = max(count.unknown_rate for count in (side.train, side.valid) if count is not None)
     if unknown > UNKNOWN_RATE:
