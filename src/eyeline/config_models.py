@@ -20,6 +20,11 @@ class Architecture(Settings):
     architecture: str
     """the name of the rung"""
 
+    @property
+    def longest(self) -> int | None:
+        """The most symbols, END counted, of a source or target that the model can read; None: any number."""
+        return None
+
 
 class RecurrentSettings(Architecture):
     """What every recurrent rung has."""
@@ -145,6 +150,10 @@ class AttentiveSettings(Architecture):
     tie_output: bool = True
     """the output layer's weights are the target embedding's"""
 
+    @property
+    def longest(self) -> int | None:
+        return self.max_positions if self.positions == "learned" else None
+
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
         if self.size % self.heads:
@@ -163,6 +172,14 @@ class AttentiveSettings(Architecture):
         return self
 
 
+def _must_exist(layer: int, head: int | None, layers: int, heads: int) -> None:
+    """A layer, from 0, or from -1 backwards, and a head, from 0, of so many."""
+    if not -layers <= layer < layers:
+        raise ValueError(f"alignment_layer={layer} is none of decoder_layers={layers}")
+    if head is not None and head >= heads:
+        raise ValueError(f"alignment_head={head} is none of heads={heads}, which count from 0")
+
+
 class TransformerSettings(AttentiveSettings):
     architecture: Literal["transformer"] = "transformer"
     """self-attention and cross-attention, no recurrence (Vaswani 2017)"""
@@ -173,10 +190,7 @@ class TransformerSettings(AttentiveSettings):
 
     @model_validator(mode="after")
     def _what_is_shown_exists(self) -> Self:
-        if not -self.decoder_layers <= self.alignment_layer < self.decoder_layers:
-            raise ValueError(f"alignment_layer={self.alignment_layer} is none of decoder_layers={self.decoder_layers}")
-        if self.alignment_head is not None and self.alignment_head >= self.heads:
-            raise ValueError(f"alignment_head={self.alignment_head} is none of heads={self.heads}, which count from 0")
+        _must_exist(self.alignment_layer, self.alignment_head, self.decoder_layers, self.heads)
         return self
 
 
@@ -215,11 +229,20 @@ class StateSpaceSettings(Architecture):
     """on embeddings, on attention weights, and on what each part adds"""
     tie_output: bool = True
     """the output layer's weights are the target embedding's"""
+    alignment_layer: Whole = -1
+    """whose cross-attention is shown, aligned and guided: a decoder layer, from 0; -1 is the last"""
+    alignment_head: Whole | None = Field(None, ge=0)
+    """the head of that layer; none: the mean of all its heads"""
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
         if self.size % self.heads:
             raise ValueError(f"heads={self.heads} cannot share size={self.size}: make the size a multiple of the heads")
+        return self
+
+    @model_validator(mode="after")
+    def _what_is_shown_exists(self) -> Self:
+        _must_exist(self.alignment_layer, self.alignment_head, self.decoder_layers, self.heads)
         return self
 
 

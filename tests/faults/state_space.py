@@ -227,6 +227,15 @@ def gate_without_its_activation(patch: pytest.MonkeyPatch) -> None:
 
 
 @fault(TIED, "float64_equals_the_reference_formula")
+def one_head_shown_for_all(patch: pytest.MonkeyPatch) -> None:
+    def shown(self: Any, query: Tensor, keys: Any) -> Tensor:
+        weights: Tensor = self.layers[self.layer].cross.weights(query, keys)
+        return weights[:, 0]
+
+    patch.setattr(state_space.StateSpaceDecoder, "_shown", shown)
+
+
+@fault(TIED, "float64_equals_the_reference_formula")
 def attention_of_the_first_layer_shown(patch: pytest.MonkeyPatch) -> None:
     real = state_space.StateSpaceDecoder.advance
 
@@ -254,8 +263,8 @@ def keys_of_the_other_layer(patch: pytest.MonkeyPatch) -> None:
 def nothing_normalised_on_top(patch: pytest.MonkeyPatch) -> None:
     real = state_space.StateSpaceDecoder.__init__
 
-    def init(self: Any, embedding: Any, layers: Any, norm: nn.Module) -> None:
-        real(self, embedding, layers, norm)
+    def init(self: Any, embedding: Any, layers: Any, norm: nn.Module, layer: int, head: int | None) -> None:
+        real(self, embedding, layers, norm, layer, head)
         norm.forward = lambda stream: stream + 0.0 * (norm.weight.sum() + norm.bias.sum())  # type: ignore[method-assign]
 
     patch.setattr(state_space.StateSpaceDecoder, "__init__", init)

@@ -173,6 +173,27 @@ def test_keys_are_made_once_and_weights_when_they_are_asked_for(monkeypatch: pyt
     assert calls["weights"] == 1
 
 
-def test_heads_that_cannot_share_the_width_are_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match="heads=4 cannot share size=10"):
-        Config.from_dict({"model": {"architecture": "state-space", "size": 10, "heads": 4}})
+def test_every_layer_and_head_can_be_looked_at() -> None:
+    source, tokens = source_of([5, 2]), torch.randint(4, V, (2, 6))
+    plain = model()
+    maps = plain.decoder.maps(tokens, plain.encode(source))
+    assert {name: map.shape for name, map in maps.items()} == {f"source.{layer}": (2, 2, 6, 5) for layer in (0, 1)}
+    for layer in (0, 1, -1):
+        for head in (0, 1, None):
+            made = model(alignment_layer=layer, alignment_head=head)
+            wanted = maps[f"source.{layer % 2}"]
+            shown = made(source, tokens).attention["source"]
+            torch.testing.assert_close(shown, wanted.mean(1) if head is None else wanted[:, head])
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"size": 10, "heads": 4}, "heads=4 cannot share size=10"),
+        ({"alignment_layer": 2}, "alignment_layer=2 is none of decoder_layers=2"),
+        ({"alignment_head": 4}, "alignment_head=4 is none of heads=4"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(given: dict[str, int], line: str) -> None:
+    with pytest.raises(ConfigError, match=line):
+        Config.from_dict({"model": {"architecture": "state-space", **given}})

@@ -22,10 +22,10 @@ Weights = Mapping[str, Array]
 def log_probabilities(
     settings: StateSpaceSettings, weights: Weights, source: Source, inputs: Sequence[int]
 ) -> tuple[Array, Array]:
-    """log p(· | inputs[:t+1], source) for each t, [T, V], and the mean of the last layer's heads [T, S]."""
+    """log p(· | inputs[:t+1], source) for each t, [T, V], and the shown cross-attention [T, S]."""
     states = encode(settings, weights, source.ids[0].tolist())
     features, looked = decode(settings, weights, states, inputs)
-    return np.stack([log_softmax(linear(weights, "head.project", f)) for f in features]), np.stack(looked)
+    return np.stack([log_softmax(linear(weights, "head.project", f)) for f in features]), shown(settings, looked)
 
 
 def embed(settings: StateSpaceSettings, weights: Weights, side: str, ids: Sequence[int]) -> list[Array]:
@@ -46,7 +46,7 @@ def encode(settings: StateSpaceSettings, weights: Weights, ids: Sequence[int]) -
 def decode(
     settings: StateSpaceSettings, weights: Weights, states: list[Array], inputs: Sequence[int]
 ) -> tuple[list[Array], list[Array]]:
-    """Features [D] and attention [S] of each position."""
+    """Features of each position, T × [D], and the cross-attention [T, H, S] of each layer."""
     stream, looked = embed(settings, weights, "decoder", inputs), []
     for number in range(settings.decoder_layers):
         name = f"decoder.layers.{number}"
@@ -57,8 +57,16 @@ def decode(
             for x in stream
         ]
         stream = [x + vector for x, (vector, _) in zip(stream, found, strict=True)]
-        looked = [sum(heads) / len(heads) for _, heads in found]
+        looked.append(np.stack([heads for _, heads in found]))
     return [layer_norm(weights, "decoder.norm", x) for x in stream], looked
+
+
+def shown(settings: StateSpaceSettings, looked: list[Array]) -> Array:
+    """[T, S] from the weights [T, H, S] of each decoder layer."""
+    chosen = looked[settings.alignment_layer]
+    if settings.alignment_head is not None:
+        return chosen[:, settings.alignment_head]
+    return np.stack([sum(heads) / len(heads) for heads in chosen])
 
 
 def silu(x: Array) -> Array:

@@ -13,9 +13,9 @@ TINY: dict[str, Any] = {"size": 6, "heads": 2, "state_size": 3, "expansion": 1, 
 GIVEN: dict[str, dict[str, Any]] = {
     "tied": {},  # the default
     "1x1": {"encoder_layers": 1, "decoder_layers": 1, "tie_output": False},
-    "1x2-wide": {"encoder_layers": 1, "expansion": 2, "size": 4},
+    "1x2-wide": {"encoder_layers": 1, "expansion": 2, "size": 4, "alignment_layer": 0},
     "2x1-narrow-window": {"decoder_layers": 1, "convolution": 2, "tie_output": False},
-    "no-window": {"convolution": 1, "heads": 3},
+    "no-window": {"convolution": 1, "heads": 3, "alignment_head": 1},
     "one-number": {"convolution": 3, "state_size": 1, "heads": 1},
     "rank-of-two": {"size": 20, "state_size": 2, "encoder_layers": 1, "decoder_layers": 1},
 }

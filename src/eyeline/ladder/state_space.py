@@ -43,7 +43,8 @@ def decoder(settings: StateSpaceSettings, table: Embedding) -> StateSpaceDecoder
         )
         for _ in range(settings.decoder_layers)
     ]
-    return StateSpaceDecoder(PlacedEmbedding(table, NoPositions(), settings.dropout), layers, nn.LayerNorm(settings.size))
+    shown = settings.alignment_layer, settings.alignment_head
+    return StateSpaceDecoder(PlacedEmbedding(table, NoPositions(), settings.dropout), layers, nn.LayerNorm(settings.size), *shown)
 
 
 def state_space(settings: StateSpaceSettings, source: int, target: int, shared: bool = False) -> Seq2Seq:

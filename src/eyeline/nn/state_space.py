@@ -188,12 +188,25 @@ class SelectedLayers:
 
 
 class StateSpaceDecoder(nn.Module):
-    """Layers over embedded symbols and a source, normalised on top. A step costs the same wherever in the target it is."""
+    """Layers over embedded symbols and a source, normalised on top. A step costs the same wherever in the target it is.
 
-    def __init__(self, embedding: PlacedEmbedding, layers: Sequence[StateSpaceDecoderLayer], norm: nn.Module) -> None:
+    Args:
+        layer: whose cross-attention a step shows as "source", counted from 0, or from -1 backwards.
+        head: the head of that layer; the mean of all when None.
+    """
+
+    def __init__(
+        self,
+        embedding: PlacedEmbedding,
+        layers: Sequence[StateSpaceDecoderLayer],
+        norm: nn.Module,
+        layer: int = -1,
+        head: int | None = None,
+    ) -> None:
         super().__init__()
         self.embedding, self.norm = embedding, norm
         self.layers: Any = nn.ModuleList(layers)
+        self.layer, self.head = range(len(layers))[layer], head
 
     def remember(self, encoded: Encoded) -> LayerKeys:
         """Keys and values of every layer, once a source."""
@@ -212,11 +225,24 @@ class StateSpaceDecoder(nn.Module):
 
     def advance(self, tokens: Tensor, state: SelectedLayers, memory: LayerKeys) -> tuple[Step, SelectedLayers]:
         """The steps after each of `tokens` [R, T], all at once, and the state after the last."""
-        stream = query = self.embedding(tokens)
-        after = []
+        stream, after, queries = self.embedding(tokens), [], []
         for layer, past, keys in zip(self.layers, state.layers, memory.layers, strict=True):
             stream, past, query = layer(stream, past, keys)
             after.append(past)
-        top, keys = self.layers[-1].cross, memory.layers[-1]
-        shown = Deferred({"source": lambda: top.weights(query, keys).mean(1)})  # of the last layer, the mean of its heads
+            queries.append(query)
+        query, keys = queries[self.layer], memory.layers[self.layer]  # all that is held on to
+        shown = Deferred({"source": lambda: self._shown(query, keys)})
         return Step(self.norm(stream), shown), SelectedLayers(tuple(after))
+
+    def maps(self, tokens: Tensor, memory: LayerKeys) -> dict[str, Tensor]:
+        """`source.L` [B, H, T, S] for each layer L from 0: where each head looks from each of `tokens` [B, T]."""
+        stream, maps = self.embedding(tokens), {}
+        for number, (layer, past, keys) in enumerate(zip(self.layers, self.start(memory).layers, memory.layers, strict=True)):
+            stream, _, query = layer(stream, past, keys)
+            maps[f"source.{number}"] = layer.cross.weights(query, keys)
+        return maps
+
+    def _shown(self, query: Tensor, keys: HeadKeys) -> Tensor:
+        """[R, T, S] weights of the chosen layer and head."""
+        weights: Tensor = self.layers[self.layer].cross.weights(query, keys)
+        return weights.mean(1) if self.head is None else weights[:, self.head]
