@@ -100,7 +100,7 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
     with closing(Journal(run.path, trainer.position.step)) as journal:
         for covered in started:
             if covered not in told:
-                journal.log(SPLIT, 0, asdict(covered))
+                journal.log(SPLIT, 0, {"time_s": 0.0, **asdict(covered)})
         if not journal.has_tensorboard:
             reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
         validate = None
