@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from cli_process import ASCII_LOCALE, Command, Done
 
 import eyeline as package
 from eyeline.cli import spread
+from eyeline.cli.common import ARCHITECTURES
 from eyeline.config import Config
+from eyeline.config_models import MODEL_SETTINGS
 from eyeline.starter import starting_config
-from toy_runs import INFLECTED, ODD, RUNGS, ToyRuns, reversal, write_pairs
+from toy_runs import INFLECTED, ODD, ToyRuns, reversal, write_pairs
 
 TINY = [
     *("--set", "model.embedding_size=8"),
@@ -219,7 +222,7 @@ def test_quiet_training_says_nothing(eyeline: Command, files: tuple[str, str], t
 # ---- init, info ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("rung", MODEL_SETTINGS)
 def test_what_init_writes_is_complete_and_trains_as_it_is(eyeline: Command, tmp_path: Path, rung: str) -> None:
     file = tmp_path / "config.yaml"
     done = eyeline("init", "--architecture", rung, "--out", file).well()
@@ -230,9 +233,13 @@ def test_what_init_writes_is_complete_and_trains_as_it_is(eyeline: Command, tmp_
     assert eyeline("init", "--architecture", rung).out == text.encode()
     assert "this file exists already" in eyeline("init", "--out", file).error
     assert file.read_text(encoding="utf-8") == text
-    if rung == "luong":
+    if rung in ("luong", "pointer-network", "pointer-generator"):
         eyeline("train", file, "--out", tmp_path / "run", "--steps", "2").well()
         assert settings_of(tmp_path / "run").training.steps == 2
+
+
+def test_help_names_every_architecture() -> None:
+    assert re.split(", | or ", ARCHITECTURES.rstrip(".")) == list(MODEL_SETTINGS)
 
 
 def test_init_takes_a_seed(eyeline: Command) -> None:
