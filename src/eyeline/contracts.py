@@ -156,6 +156,7 @@ class Hypothesis:
     normalized_score: float  # score / length^penalty, END counted in the length; of a finished one, with a coverage penalty
     finished: bool  # END was reached before the maximum length
     attention: Mapping[str, Tensor] = field(default_factory=dict)  # name -> [len(ids), S] over this source's real positions
+    generating: tuple[float, ...] | None = None  # how likely each id was generated rather than copied; `score` alone says it
 
 
 @dataclass(frozen=True)

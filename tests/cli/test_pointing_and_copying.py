@@ -148,6 +148,9 @@ def test_what_is_typed_is_copied_and_scored(eyeline: Command, toys: ToyRuns, tmp
         value = json.loads(line)
         assert value["score"] == pytest.approx(one["score"], abs=1e-5)
         assert value["tokens"] == one["tokens"]
+        assert len(value["p_gen"]) == len(value["tokens"])
+        if one["text"].startswith("hello"):
+            assert value["p_gen"][0] > 0.5 > value["p_gen"][1], "a greeting is generated, a name is copied"
     result = json.loads(eyeline("evaluate", toys.path(name), table, "--json", "-").well().out)
     assert result["metrics"]["exact_match"]["score"] == 100
     assert result["unknown_rate"]["target"] == 0 < result["unknown_rate"]["source"]

@@ -69,6 +69,7 @@ def score(
                     "normalized_score": one.normalized_score,
                     "tokens": one.tokens,
                     "token_scores": one.token_scores,
+                    **({} if one.p_gen is None else {"p_gen": one.p_gen}),
                 }
                 for source, pair, one in zip(lines, read, scores, strict=True)
             ),

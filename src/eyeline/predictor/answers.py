@@ -22,6 +22,7 @@ class PairScore:
     alignment: list[list[float]] | None  # [len(tokens)][len(source_tokens)]
     source_words: list[int | None]  # the word of each source token, None for one in no word
     target_words: list[int | None]
+    p_gen: list[float] | None = None  # how likely each token was generated rather than copied; None where nothing is copied
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ def pair_score(hypothesis: Hypothesis, source: Encoded, target: Encoded) -> Pair
         alignment=None if weights is None else weights.tolist(),
         source_words=source.words,
         target_words=target.words,
+        p_gen=None if hypothesis.generating is None else list(hypothesis.generating),
     )
 
 

@@ -55,6 +55,7 @@ def score(
     table = torch.cat(parts, 1).cpu().double()  # [B, T]
     outputs, real = outputs.cpu(), ~target_mask.cpu()
     check_numbers(table[real])
+    gates = None if step.gate is None else step.gate.sigmoid().cpu()  # [B, T]
     maps = {name: weights.float().cpu() for name, weights in step.attention.items()} if attention else {}
     penalties = torch.zeros(len(outputs), dtype=torch.float64)
     if coverage_penalty:
@@ -67,7 +68,8 @@ def score(
         rows = {name: weights[b][real[b]][:, :length].clone() for name, weights in maps.items()}
         summed, finished = total(scores), ids[-1:] == (END,)
         normalized = normalize(summed, len(ids), length_penalty) + (float(penalties[b]) if finished else 0.0)
-        result.append(Hypothesis(ids, scores, summed, normalized, finished, rows))
+        generating = None if gates is None else tuple(gates[b][real[b]].tolist())
+        result.append(Hypothesis(ids, scores, summed, normalized, finished, rows, generating))
     return result
 
 
