@@ -13,7 +13,7 @@ from eyeline.data.generated.tasks import TASKS, generated
 from eyeline.text.pairs import read_pairs
 
 COLUMNS = ["source", "target", "alignment"]
-TEXT = {"dates", "numerals", "reversal"}
+TEXT = {"dates", "numerals", "reversal", "tally"}
 LIBRARIES = {"dates": "babel", "numerals": "unicode_rbnf"}
 
 

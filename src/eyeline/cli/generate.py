@@ -15,7 +15,7 @@ _NAMES = {".tsv": "columns between tabs", ".jsonl": "JSON lines"}
 def generate(
     task: Annotated[
         str,
-        typer.Argument(metavar="TASK", help="dates, numerals, reversal, sorting, convex-hull, delaunay or tsp."),
+        typer.Argument(metavar="TASK", help="dates, numerals, reversal, sorting, convex-hull, delaunay, tsp or tally."),
     ],
     pairs: Annotated[int, typer.Option("--pairs", metavar="N", help="How many.", min=1)] = 1000,
     length: Annotated[
@@ -24,7 +24,7 @@ def generate(
     ] = None,
     symbols: Annotated[
         int | None,
-        typer.Option("--symbols", metavar="N", help="reversal, sorting: over the symbols 0 to N - 1.", min=1),
+        typer.Option("--symbols", metavar="N", help="reversal, sorting, tally: over the symbols 0 to N - 1.", min=1),
     ] = None,
     out: Annotated[
         str | None,

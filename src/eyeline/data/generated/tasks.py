@@ -15,6 +15,7 @@ from eyeline.data.generated.numerals import numerals
 from eyeline.data.generated.points import Length
 from eyeline.data.generated.reversal import reversal
 from eyeline.data.generated.sorting import sorting, sorting_symbols
+from eyeline.data.generated.tally import tally
 from eyeline.data.generated.tsp import tsp
 from eyeline.errors import ConfigError, nearest
 
@@ -54,8 +55,9 @@ TASKS = {
     "convex-hull": Task(convex_hull, frozenset({"length"})),
     "delaunay": Task(delaunay, frozenset({"length"})),
     "tsp": Task(tsp, frozenset({"length"})),
+    "tally": Task(tally, frozenset({"length", "symbols"})),
 }
-_TEXT = ("dates", "numerals", "reversal")
+_TEXT = ("dates", "numerals", "reversal", "tally")
 
 
 def generated(
