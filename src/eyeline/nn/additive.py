@@ -66,8 +66,9 @@ def _precision(query: Tensor) -> torch.dtype:
 def _slices(query: Tensor, keys: Tensor) -> Iterator[tuple[slice, slice, Tensor]]:
     """(rows of N, looks of T, tanh(q + k) / 2 there: [n, t, S, A], overwritten by the next slice), over all of N and T."""
     (N, T, A), S, kind = query.shape, keys.shape[1], _precision(query)
-    looks = max(1, min(T, SLICE // max(1, S * A)))
-    rows = max(1, min(N, SLICE // max(1, looks * S * A)))
+    most = SLICE if T > 1 else SLICE // 8  # large blocks, taken and given back step after step, would tear holes in the heap
+    looks = max(1, min(T, most // max(1, S * A)))
+    rows = max(1, min(N, most // max(1, looks * S * A)))
     buffer = torch.empty(rows * looks * S * A, dtype=kind, device=query.device)
     for row in range(0, N, rows):
         some, twice = keys[row : row + rows, None].to(kind), 2 * query[row : row + rows, :, None].to(kind)
