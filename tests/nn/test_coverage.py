@@ -18,6 +18,8 @@ from eyeline.nn import (
     FertilityCoverage,
     GatedCoverage,
     GeneralScore,
+    ProjectedDotScore,
+    ScaledDotScore,
     SumCoverage,
 )
 from eyeline.nn.coverage import LEAST_FERTILITY, Coverage
@@ -33,6 +35,8 @@ SCORES: dict[str, Callable[[], Any]] = {
     "concat": lambda: ConcatScore(WIDTH, WIDTH, 5),
     "dot": lambda: DotScore(WIDTH, WIDTH),
     "general": lambda: GeneralScore(WIDTH, WIDTH),
+    "scaled-dot": lambda: ScaledDotScore(WIDTH, WIDTH),
+    "projected-dot": lambda: ProjectedDotScore(WIDTH, WIDTH, 3),
 }
 EACH = pytest.mark.parametrize("kind", KINDS)
 

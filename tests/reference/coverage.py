@@ -63,8 +63,10 @@ def score(settings: Settings, weights: Mapping[str, Array], q: Array, h: Array, 
     if settings.score == "concat":
         inner = weights[f"{at}.mix.weight"] @ np.concatenate([q, h]) + term
         return weights[f"{at}.vector.weight"][0] @ np.tanh(inner)
-    key = weights[f"{at}.key.weight"] @ h if settings.score == "general" else h
-    return q @ (key + term)
+    key = h if settings.score in ("dot", "scaled-dot") else weights[f"{at}.key.weight"] @ h
+    query = weights[f"{at}.query.weight"] @ q if settings.score == "projected-dot" else q
+    scale = len(key) ** 0.5 if settings.score in ("scaled-dot", "projected-dot") else 1.0
+    return query @ (key + term) / scale
 
 
 def after(settings: Settings, weights: Mapping[str, Array], c: Array, alpha: float, h: Array, q: Array) -> Array:

@@ -30,6 +30,8 @@ SETTINGS: dict[str, Any] = {
     "coverage-sum-luong-concat-bi-fed-lstm": _luong("sum", "concat", "lstm", True, True),
     "coverage-fertility-luong-concat-gru": _luong("fertility", "concat", "gru", False, False),
     "coverage-fertility-luong-dot-bi-fed-rnn": _luong("fertility", "dot", "rnn", True, True),
+    "coverage-sum-luong-projected-dot-bi-fed-gru": _luong("sum", "projected-dot", "gru", True, True),
+    "coverage-fertility-luong-scaled-dot-rnn": _luong("fertility", "scaled-dot", "rnn", False, False),
     "coverage-gated-luong-general-bi-lstm": _luong("gated", "general", "lstm", True, False),
     "coverage-gated-luong-dot-fed-gru": _luong("gated", "dot", "gru", False, True),
 }
