@@ -231,6 +231,7 @@ TRIANGLES = [0, 1, 4, 1, 2, 4, 2, 3, 4, 0, 4, 3]  # the square, cut at its middl
         ([0, 1, 4, 1, 2, 4], False, True, 50),
         ([0, 1, 4, 0, 1, 4, 1, 0, 4, 4, 0, 1], False, True, 25),  # one triangle four times
         ([*TRIANGLES, 0, 1, 2], False, True, 100),  # one too many
+        ([*TRIANGLES, 0, 1, 4], False, True, 100),  # one said twice
         (TRIANGLES[:-1], False, False, 75),  # broken off
         ([0, 1, 1, 1, 2, 4], False, False, 25),
         ([0, 1, 9, 1, 2, 4], False, False, 25),
