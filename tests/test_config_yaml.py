@@ -68,14 +68,19 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
             section.pop(name, None)
     if model.get("scope", "global") != "global":
         model.pop("coverage", None)
-    if "transformer" in model.get("architecture", ""):
-        heads, layers = model.get("heads", 4), model.get("decoder_layers", 3)
+    kind = MODEL_SETTINGS[model["architecture"]].model_fields if "architecture" in model else {}
+    if "heads" in kind:
+        heads, layers = model.get("heads", kind["heads"].default), model.get("decoder_layers", kind["decoder_layers"].default)
         model["size"] = 2 * heads * model.get("size", 1)
         model.update({name: model[name] % heads for name in ("alignment_head", "copy_head") if isinstance(model.get(name), int)})
         if "alignment_layer" in model:
             model["alignment_layer"] %= layers
         if model.get("attention") == "linear":
             model.pop("positions", None)
+        if model.get("positions") == "learned":
+            model["max_positions"] = model.get("max_positions", 1024) + max(
+                search.get("max_length") or 0, search.get("min_length", 0)
+            )
     if model.get("architecture") == "pointer-network":
         values["tokenizer"], data = {}, values.get("data", {})
         for name in ("columns", "too_long", "lowercase", "normalization"):

@@ -259,10 +259,25 @@ class Config(Settings):
                 raise ValueError(f"{name} makes no sense with {what}, which model.architecture={self.model.architecture} has")
         return self
 
+    @model_validator(mode="after")
+    def _outputs_have_positions(self) -> Config:
+        longest, most = self.model.longest, max(self.search.max_length or 0, self.search.min_length)
+        if longest is not None and most >= longest:
+            raise ValueError(f"outputs of {most} tokens and END are more than model.max_positions={longest}")
+        return self
+
     @property
     def points(self) -> bool:
         """Whether outputs are positions of the source."""
         return self.model.outputs == "positions"
+
+    @property
+    def most_tokens(self) -> tuple[int, str]:
+        """The most tokens that a source or target may have, END apart, and the setting that says so."""
+        longest, most = self.model.longest, self.data.max_length
+        if longest is not None and longest <= most:
+            return longest - 1, f"model.max_positions={longest} (END counts)"
+        return most, f"data.max_length={most}"
 
     @property
     def numbers(self) -> int:

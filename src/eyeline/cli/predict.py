@@ -107,7 +107,7 @@ def predict(
     coming = predictor.stream(given, options, name=input_name(source), at_once=1 if typed else CHUNK)
     with output(out) as stream:
         for number, prediction in enumerate(watched(coming, report, "lines", count_lines(source))):
-            _count(counts, prediction, predictor.config.data.max_length)
+            _count(counts, prediction, predictor.config.most_tokens[0])
             write(stream, format_, number, prediction, n_best)
             if typed:
                 stream.flush()
@@ -138,8 +138,8 @@ def _count(counts: Counter[str], prediction: Prediction, most: int) -> None:
 def _warn(report: Reporter, predictor: Predictor, counts: Counter[str], skipped: list[int], too_long: str | None) -> None:
     if counts["long"]:
         done = {"truncate": "cut to it", "split": "predicted in pieces"}.get(too_long or "", "predicted whole")
-        most = predictor.config.data.max_length
-        report.warn(f"sources of more tokens than data.max_length={most}: {counts['long']:,}, {done} (--too-long)")
+        _, bound = predictor.config.most_tokens
+        report.warn(f"sources of more tokens than {bound}: {counts['long']:,}, {done} (--too-long)")
     if counts["unfinished"]:
         report.warn(f"outputs that did not end before their maximum length: {counts['unfinished']:,} (--max-length)")
     if skipped:

@@ -145,12 +145,12 @@ class Predictor:
 
     def _parts(self, encoded: Encoded, features: int, too_long: TooLong | None) -> tuple[list[Encoded], bool]:
         """What is predicted of a source, and whether that is not all of it."""
-        most = self.config.data.max_length
-        if too_long is None or len(encoded.ids) <= most:
+        (most, bound), longest, length = self.config.most_tokens, self.config.model.longest, len(encoded.ids)
+        readable = longest is None or length < longest
+        if length <= most or (too_long is None and readable):
             return [encoded], False
-        if too_long == "error":
-            what = f"a source of {len(encoded.ids):,} tokens is longer than data.max_length={most}"
-            raise UserError(what, hint="--too-long truncate or split")
+        if too_long is None or too_long == "error":
+            raise UserError(f"a source of {length:,} tokens is longer than {bound}", hint="--too-long truncate or split")
         return ([encoded.cut(most)], True) if too_long == "truncate" else (pieces(encoded, features, most), False)
 
     def _search(self, reads: Sequence[Read], options: SearchOptions, settings: SearchSettings) -> list[list[Hypothesis]]:
@@ -179,7 +179,7 @@ class Predictor:
         target of training had more than `data.max_length`: without that bound a line of 5,000 characters would take minutes."""
         if settings.max_length is not None:
             return [settings.max_length] * len(lengths)
-        most = self.config.data.max_length
+        most, _ = self.config.most_tokens
         return [max(min(default_max_length(length), most), settings.min_length) for length in lengths]
 
     # ---- scores and alignments of given pairs -----------------------------------------------------------------------

@@ -118,21 +118,21 @@ def _refuse(config: Config, fault: Fault, left_out: Tally) -> None:
 
 
 def fitted(config: Config, made: Portion, paths: Sequence[str], left_out: Tally) -> Portion:
-    """The portion without, or with shortened, pairs of more than `data.max_length` tokens on a side."""
-    most, choice = config.data.max_length, config.data.too_long
+    """The portion without, or with shortened, pairs of more tokens on a side than the config allows."""
+    (most, bound), choice = config.most_tokens, config.data.too_long
     fits = [max(len(s), len(t)) <= most for s, t in zip(made.sources, made.targets, strict=True)]
     if all(fits):
         return made
     for pair, fit in zip(made.pairs, fits, strict=True):
         if not fit and choice in ("error", "split"):
             others = "skip" if config.points else "truncate or skip"
-            hint = f"raise data.max_length, or set data.too_long to {others}"
-            raise DataError(f"a pair of more than data.max_length={most} tokens", pair.path, pair.line, hint)
+            hint = f"raise {bound.partition('=')[0]}, or set data.too_long to {others}"
+            raise DataError(f"a pair of more than {bound} tokens", pair.path, pair.line, hint)
         if not fit:
             left_out.add("too long, cut" if choice == "truncate" else "too long", pair.path, pair.line)
     if choice == "truncate":
         return made.cut(most)
     kept = [place for place, fit in enumerate(fits) if fit]
     if not kept:
-        raise DataError(f"no pair is left: each has more than data.max_length={most} tokens", " ".join(paths))
+        raise DataError(f"no pair is left: each has more than {bound} tokens", " ".join(paths))
     return made.at(kept)

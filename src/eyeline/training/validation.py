@@ -94,10 +94,8 @@ class Validator:
         with torch.inference_mode():
             for rows in sequential_batches(self.corpus.source_lengths[chosen], self.config.search.batch_tokens):
                 source = self.corpus.sources.batch(chosen[rows]).to(self.device)
-                maximum: int | list[int] | None = self.config.search.max_length
-                if maximum is None and (longest := self.config.model.longest) is not None:
-                    maximum = [min(default_max_length(length), longest - 1) for length in source.lengths.tolist()]
-                found = search(self.model, source, beam_size=1, max_length=maximum, attention=False)
+                most = [min(default_max_length(length), self.config.most_tokens[0]) for length in source.lengths.tolist()]
+                found = search(self.model, source, beam_size=1, max_length=self.config.search.max_length or most, attention=False)
                 for row, hypotheses in zip(rows, found, strict=True):
                     answers[row] = self._text(places[row], hypotheses[0])
         return answers
