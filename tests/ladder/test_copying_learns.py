@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from eyeline.config_models import PointerGeneratorSettings
+from eyeline.config_models import PointerGeneratorSettings, PointerGeneratorTransformerSettings
 from eyeline.contracts import UNKNOWN, Hypothesis, Source
 from eyeline.data.copying import Copyable, copyable, extended
 from eyeline.data.corpus import Corpus, Sequences, Sources
@@ -66,11 +66,16 @@ class Copied:
         return [self.tokenizer.decode(answer.ids, source.extra) for answer, source in zip(found, self.sources, strict=True)]
 
 
-def learnt(data: Copied, updates: int) -> Any:
+TINY: dict[str, Any] = {"size": 32, "heads": 4, "feedforward_size": 64, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+SETTINGS = [
+    PointerGeneratorSettings(cell="gru", embedding_size=16, encoder_size=24, decoder_size=32, attention_size=24, dropout=0.0),
+    PointerGeneratorTransformerSettings(**TINY),
+    PointerGeneratorTransformerSettings(**TINY, copy_head=0),
+]
+
+
+def learnt(settings: Any, data: Copied, updates: int) -> Any:
     torch.manual_seed(1)
-    settings = PointerGeneratorSettings(
-        cell="gru", embedding_size=16, encoder_size=24, decoder_size=32, attention_size=24, dropout=0.0
-    )
     model = build(settings, data.tokenizer.size, data.tokenizer.size)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     draw = np.random.default_rng(1)
@@ -90,12 +95,13 @@ def best(model: Any, source: Source, beam_size: int) -> list[Hypothesis]:
     return [answers[0] for answers in search(model, source, beam_size=beam_size, max_length=12)]
 
 
-def test_words_that_no_vocabulary_holds_are_copied_as_typed() -> None:
+@pytest.mark.parametrize("settings", SETTINGS, ids=["recurrent", "transformer-learned", "transformer-head-0"])
+def test_words_that_no_vocabulary_holds_are_copied_as_typed(settings: Any) -> None:
     train = pairs(600, 1)
     tokenizer = Tokenizer.train("word", [text for pair in train for text in pair], 200, min_frequency=10)
     data, unseen = Copied.of(tokenizer, train), Copied.of(tokenizer, pairs(60, 2))
     assert sum(UNKNOWN in tokenizer.encode(target).ids for _, target in unseen.pairs) == 45
-    model = learnt(data, 200)
+    model = learnt(settings, data, 200)
     batch = unseen.corpus.batch(np.arange(len(unseen.pairs)))
     wanted = [target for _, target in unseen.pairs]
     for beam_size in (1, 4):
