@@ -11,15 +11,27 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from eyeline.config_base import Duration, Fraction, Real, Settings, Whole
+from eyeline.config_base import Real, Settings, Whole
 from eyeline.config_models import MODEL_SETTINGS, BahdanauSettings, ModelSettings, PointerNetworkSettings, Seq2SeqSettings
+from eyeline.config_training import LOWER_IS_BETTER, Metric, TrainingSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
 
+__all__ = [
+    "LOWER_IS_BETTER",
+    "Config",
+    "DataSettings",
+    "Metric",
+    "Normalization",
+    "SearchSettings",
+    "SideTokenizerSettings",
+    "TokenizerKind",
+    "TokenizerSettings",
+    "TrainingSettings",
+]
+
 Normalization = Literal["nfc", "nfd", "jamo", "none"]
 TokenizerKind = Literal["character", "word", "whitespace-symbols", "bpe", "unigram"]
-Metric = Literal["loss", "exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter"]
-LOWER_IS_BETTER = frozenset({"loss", "symbol_error_rate", "wer", "cer", "ter"})
 
 
 class DataSettings(Settings):
@@ -102,74 +114,6 @@ class TokenizerSettings(Settings):
         if own is None:
             return self.kind, self.size, None
         return own.kind or self.kind, own.size or self.size, own.file
-
-
-class TrainingSettings(Settings):
-    steps: Whole | None = Field(None, ge=1)
-    """total number of updates; or epochs, or for"""
-    epochs: Whole | None = Field(None, ge=1)
-    """passes over the data"""
-    for_: Duration | None = Field(None, alias="for")
-    """wall-clock time, such as 45m"""
-    batch_tokens: Whole = Field(4096, ge=1)
-    """padded tokens a batch: rows times the longer of its longest source and target"""
-    accumulate: Whole = Field(1, ge=1)
-    """batches to one update; the gradient is the mean over all their target tokens"""
-    optimizer: Literal["adam", "adamw"] = "adam"
-    """adam, or adamw, whose weight decay is apart from the gradient"""
-    learning_rate: Real = Field(1e-3, gt=0)
-    """the rate at its peak"""
-    weight_decay: Real = Field(0.0, ge=0)
-    """pull of every weight towards zero"""
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
-    """how slowly the optimiser's running means of the gradient and of its square forget"""
-    schedule: Literal["constant", "inverse-sqrt", "linear", "plateau"] = "constant"
-    """constant; inverse-sqrt after the warm-up; linear to zero at the last step; plateau: times decay when the metric rests"""
-    warmup_steps: Whole = Field(0, ge=0)
-    """steps of linear rise to learning_rate"""
-    decay: Real = Field(0.5, gt=0, lt=1)
-    """plateau: the factor"""
-    decay_patience: Whole = Field(2, ge=0)
-    """plateau: validations without improvement that are borne before the rate falls"""
-    min_learning_rate: Real = Field(1e-6, ge=0)
-    """plateau: the floor"""
-    label_smoothing: Real = Field(0.0, ge=0, lt=1)
-    """mass spread evenly over the vocabulary; real tokens only"""
-    coverage_loss: Real = Field(0.0, ge=0)
-    """weight of See et al.'s coverage loss, which keeps attention from looking again where it has looked"""
-    guided_alignment: Real = Field(0.0, ge=0)
-    """weight of the loss that draws attention to the gold links of the pairs (Chen et al. 2016)"""
-    clip_norm: Real = Field(1.0, ge=0)
-    """largest gradient norm; 0 leaves gradients alone"""
-    validate_every: Whole = Field(500, ge=1)
-    """steps between validations"""
-    checkpoint_every: Whole = Field(500, ge=1)
-    """steps between checkpoints"""
-    keep_checkpoints: Whole = Field(2, ge=1)
-    """the newest that are kept, by number"""
-    source_vectors: str | None = None
-    """word vectors that the source embedding starts from: a file of word2vec, GloVe or fastText"""
-    target_vectors: str | None = None
-    """the same for the target embedding"""
-    metric: Metric = "loss"
-    """what decides which weights are the best, and early stopping"""
-    patience: Whole = Field(0, ge=0)
-    """stop after so many validations in a row without improvement; 0 never stops early"""
-    precision: Literal["fp32"] = "fp32"
-    """precision of the numbers that are computed with"""
-    average: Literal["none"] = "none"
-    """the weights that are kept: of one step, or the average of several"""
-
-    @model_validator(mode="after")
-    def _one_bound(self) -> TrainingSettings:
-        given = [
-            name for name, value in (("steps", self.steps), ("epochs", self.epochs), ("for", self.for_)) if value is not None
-        ]
-        if len(given) > 1:
-            raise ValueError(f"one of steps, epochs and for bounds a run, not {' and '.join(given)}")
-        if self.schedule == "linear" and self.for_ is not None:
-            raise ValueError("schedule: linear needs a number of steps or epochs, not a duration")
-        return self
 
 
 class SearchSettings(Settings):
