@@ -5,6 +5,7 @@ A fault is planted before the model is built and lasts as long as the `MonkeyPat
 
 from . import (
     attention_losses,
+    caches,
     copying,
     coverage,
     decoder,
@@ -23,6 +24,7 @@ __all__ = [
     "FAULTS",
     "Fault",
     "attention_losses",
+    "caches",
     "copying",
     "coverage",
     "decoder",
