@@ -24,6 +24,7 @@ def fault(rung: str, caught_by: str) -> Callable[[Plant], Plant]:
     """Enters the function below it in the list."""
 
     def enter(plant: Plant) -> Plant:
+        assert plant.__name__ not in FAULTS, f"there is another fault of the name {plant.__name__}"
         FAULTS[plant.__name__] = Fault(plant, rung, caught_by)
         return plant
 

@@ -98,7 +98,7 @@ def sums_over_the_whole_chunk(patch: pytest.MonkeyPatch) -> None:
 
 
 @fault(WINDOW, "float64_equals_the_reference_formula")
-def window_one_too_wide(patch: pytest.MonkeyPatch) -> None:
+def causal_window_one_too_wide(patch: pytest.MonkeyPatch) -> None:
     real = window_attention.CausalWindowSelfAttention.__init__
     patch.setattr(
         window_attention.CausalWindowSelfAttention,
