@@ -30,7 +30,10 @@ from eyeline.training import Reporter
 
 CONFIG = Path(__file__).parent / "tally-bahdanau.yaml"
 LOSS_FROM = 600  # the coverage loss comes last, as in See et al. 2017
-SETS = {"test": (1_000, 3, (10, 30)), "longer": (500, 4, (31, 40))}  # pairs, seed, symbols of a source
+SETS: dict[str, tuple[int, int, tuple[int, int], list[str]]] = {  # pairs, seed, symbols of a source, searches
+    "test": (1_000, 3, (10, 30), ["greedy", "beam 5", "beam 5, penalty 0.2"]),
+    "longer": (500, 4, (31, 40), ["greedy"]),
+}
 VARIANTS: dict[str, tuple[str, float]] = {  # coverage in the score, and the weight of the coverage loss
     "none": ("none", 0.0),
     "sum": ("sum", 0.0),
@@ -125,7 +128,7 @@ def main() -> None:
     torch.set_num_threads(1)
     if not (given.out / "train.tsv").exists():
         write_tsv(tally(10_000, 1), given.out / "train.tsv")
-    sets = {name: list(tally(*made)) for name, made in SETS.items()}
+    sets = {name: list(tally(count, seed, length)) for name, (count, seed, length, _) in SETS.items()}
     found: Found = {}
     first: dict[str, Predictor] = {}
     for seed in given.seeds:
@@ -133,8 +136,8 @@ def main() -> None:
             model = trained(given.out, variant, seed)
             first.setdefault(variant, model)
             for part, pairs in sets.items():
-                for search, options in SEARCHES.items():
-                    found.setdefault((variant, part, search), []).append(measured(model, pairs, options))
+                for search in SETS[part][-1]:
+                    found.setdefault((variant, part, search), []).append(measured(model, pairs, SEARCHES[search]))
         result = report(found)
         (given.out / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
         print(f"after seed {seed}:\n\n{table(result)}\n", flush=True)
