@@ -14,11 +14,13 @@ LOWER_IS_BETTER = frozenset({"loss", "symbol_error_rate", "wer", "cer", "ter"})
 
 class TrainingSettings(Settings):
     steps: Whole | None = Field(None, ge=1)
-    """total number of updates; or epochs, or for"""
+    """total number of updates; or epochs, target_tokens, or for"""
     epochs: Whole | None = Field(None, ge=1)
     """passes over the data"""
+    target_tokens: Whole | None = Field(None, ge=1)
+    """target tokens seen, the end of each target counted"""
     for_: Duration | None = Field(None, alias="for")
-    """wall-clock time, such as 45m"""
+    """wall-clock time, such as 45m; a schedule that ends fits itself to it"""
     batch_tokens: Whole = Field(4096, ge=1)
     """padded tokens a batch: rows times the longer of its longest source and target"""
     accumulate: Whole = Field(1, ge=1)
@@ -31,8 +33,8 @@ class TrainingSettings(Settings):
     """pull of every weight towards zero"""
     betas: tuple[Fraction, Fraction] = (0.9, 0.999)
     """how slowly the optimiser's running means of the gradient and of its square forget"""
-    schedule: Literal["constant", "inverse-sqrt", "linear", "plateau"] = "constant"
-    """constant; inverse-sqrt after the warm-up; linear to zero at the last step; plateau: times decay when the metric rests"""
+    schedule: Literal["constant", "inverse-sqrt", "linear", "cosine", "plateau"] = "constant"
+    """constant; inverse-sqrt after the warm-up; linear or cosine to zero at the end; plateau: times decay, when no better"""
     warmup_steps: Whole = Field(0, ge=0)
     """steps of linear rise to learning_rate"""
     decay: Real = Field(0.5, gt=0, lt=1)
@@ -70,11 +72,18 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="after")
     def _one_bound(self) -> TrainingSettings:
-        given = [
-            name for name, value in (("steps", self.steps), ("epochs", self.epochs), ("for", self.for_)) if value is not None
-        ]
+        bounds = {"steps": self.steps, "epochs": self.epochs, "target_tokens": self.target_tokens, "for": self.for_}
+        given = [name for name, value in bounds.items() if value is not None]
         if len(given) > 1:
-            raise ValueError(f"one of steps, epochs and for bounds a run, not {' and '.join(given)}")
-        if self.schedule == "linear" and self.for_ is not None:
-            raise ValueError("schedule: linear needs a number of steps or epochs, not a duration")
+            raise ValueError(f"one of steps, epochs, target_tokens and for bounds a run, not {' and '.join(given)}")
         return self
+
+    @property
+    def bounded(self) -> bool:
+        """Whether something but early stopping ends a run."""
+        return not (self.steps is None and self.epochs is None and self.target_tokens is None and self.for_ is None)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the schedule falls to zero at the end of the run."""
+        return self.schedule in ("linear", "cosine")

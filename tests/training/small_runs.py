@@ -134,7 +134,7 @@ def same_run(one: Path, other: Path) -> None:
         same_tensors(a / name, b / name)
     states = [json.loads((path / "state.json").read_bytes()) for path in (a, b)]
     for state in states:
-        del state["position"]["seconds"], state["meter"]["seconds"]
+        del state["position"]["seconds"], state["position"]["warm_seconds"], state["meter"]["seconds"]
     assert states[0] == states[1]
     same_tensors(one / "model.safetensors", other / "model.safetensors")
     assert events(one) == events(other)

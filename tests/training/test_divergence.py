@@ -34,10 +34,13 @@ def poison(monkeypatch: pytest.MonkeyPatch, bad: Callable[[int], bool], value: f
 
     real, seen = Seq2Seq.forward, 0
 
+    def again(model: nn.Module) -> bool:
+        return bool(model._forward_hooks)  # the same batch once more, to find out where it went wrong
+
     def forward(self: Seq2Seq, *arguments: object) -> object:
         nonlocal seen
         step = real(self, *arguments)  # type: ignore[arg-type]
-        seen += self.training
+        seen += self.training and not again(self)
         if self.training and bad(seen):
             if gradient:
                 step.features.register_hook(lambda grad: torch.full_like(grad, value))

@@ -110,16 +110,17 @@ class Clock:
 def test_the_time_left_is_what_the_pace_so_far_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second an update: after 20 of 30 there are ten left, and five to the next validation; the same after a stop."""
     from eyeline.training import loop
+    from eyeline.training.updates import Updater
 
     clock = Clock()
     monkeypatch.setattr(loop, "time", clock)
-    real = loop.Trainer._backward
+    real = Updater._backward
 
-    def backward(trainer: loop.Trainer, *given: object) -> float:
+    def backward(updater: Updater, *given: object) -> object:
         clock.now += 1
-        return real(trainer, *given)  # type: ignore[arg-type]
+        return real(updater, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(loop.Trainer, "_backward", backward)
+    monkeypatch.setattr(Updater, "_backward", backward)
 
     class Always(Listener):
         def wants_pace(self) -> bool:

@@ -33,6 +33,7 @@ def train(
     set_: Annotated[Paths, typer.Option("--set", metavar="KEY.SUB=VALUE", help="Override any setting; may be repeated.")] = None,
     steps: Annotated[int | None, typer.Option("--steps", help="Total number of updates.", min=1)] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.", min=1)] = None,
+    target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="Target tokens to see.", min=1)] = None,
     for_: Annotated[str | None, typer.Option("--for", help="Wall-clock time, such as 45m.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from RUN's newest checkpoint; start when there is none.")
@@ -73,7 +74,7 @@ def train(
         "data.on_bad_line": on_bad_line,
         "seed": seed,
     }
-    bounds = {"steps": steps, "epochs": epochs, "for": for_}
+    bounds = {"steps": steps, "epochs": epochs, "target_tokens": target_tokens, "for": for_}
     if any(value is not None for value in bounds.values()):  # a bound on the command line replaces the one in the file
         given |= {f"training.{name}": value for name, value in bounds.items()}
     for name, value in given.items():

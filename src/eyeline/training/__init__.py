@@ -136,10 +136,9 @@ def _stored(out: Path, resume: bool) -> Run | None:
 
 
 def _bounded(config: Config) -> Config:
-    training = config.training
-    if training.steps is None and training.epochs is None and training.for_ is None:
-        return config.model_copy(update={"training": training.model_copy(update={"epochs": DEFAULT_EPOCHS})})
-    return config
+    if config.training.bounded:
+        return config
+    return config.model_copy(update={"training": config.training.model_copy(update={"epochs": DEFAULT_EPOCHS})})
 
 
 def _with_elements_of(stored: Config, config: Config) -> Config:
@@ -153,7 +152,7 @@ def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -
     if stored is None:
         raise ConfigError("there is no run to go on with", f"--more-steps {more}", f"with --resume, and a run in {out}")
     state = peek(out / CHECKPOINTS)
-    bound = {"steps": (state[0].step if state else 0) + more, "epochs": None, "for_": None}
+    bound = {"steps": (state[0].step if state else 0) + more, "epochs": None, "target_tokens": None, "for_": None}
     return config.model_copy(update={"training": config.training.model_copy(update=bound)})
 
 

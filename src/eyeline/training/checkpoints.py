@@ -11,7 +11,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from eyeline.errors import RunError
 from eyeline.files import directory_beside
 from eyeline.runs import load_weights, own_tensors, tensors_written
+from eyeline.training.randomness import random_states, restore
 from eyeline.training.schedules import Progress
 from eyeline.training.state import Position, State
 
@@ -47,7 +47,8 @@ def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, st
     path = directory / f"step-{step}"
     with directory_beside(path) as beside, tensors_written():
         save_file(own_tensors(model), str(beside / MODEL))
-        save_file(_optimizer_tensors(optimizer) | _random_tensors(_device(model)), str(beside / OPTIMIZER))
+        random = {f"random.{kind}": state for kind, state in random_states(_device(model)).items()}
+        save_file(_optimizer_tensors(optimizer) | random, str(beside / OPTIMIZER))
         text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
         (beside / STATE).write_bytes(text.encode("utf-8"))
     found = list_checkpoints(directory)
@@ -115,15 +116,12 @@ def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> Sta
     try:
         tensors = load_file(str(path / OPTIMIZER))
         moments = _moments(optimizer, tensors)
-        random = tensors["random.cpu"]
+        random = _random(tensors)
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise _damaged(path, error) from None
     load_weights(model, path / MODEL)
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    torch.set_rng_state(random)
-    device = _device(model)
-    if f"random.{device.type}" in tensors and device.type in _GENERATORS:
-        _GENERATORS[device.type]().set_rng_state(tensors[f"random.{device.type}"], *_index(device))
+    restore(random, _device(model))
     return state
 
 
@@ -155,21 +153,11 @@ def _moments(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> di
     return state
 
 
-_GENERATORS: dict[str, Callable[[], Any]] = {"cuda": lambda: torch.cuda, "mps": lambda: torch.mps}
+def _random(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The states of the generators. Raises KeyError without that of the CPU's, which every checkpoint has."""
+    states = {name.removeprefix("random."): value for name, value in tensors.items() if name.startswith("random.")}
+    return {"cpu": states["cpu"], **states}
 
 
 def _device(model: nn.Module) -> torch.device:
     return next(model.parameters()).device
-
-
-def _index(device: torch.device) -> tuple[torch.device, ...]:
-    """What names one of several devices of a kind; there is only one MPS."""
-    return (device,) if device.type == "cuda" else ()
-
-
-def _random_tensors(device: torch.device) -> dict[str, Tensor]:
-    """The states of the generators that training draws from: the CPU's, and the device's own."""
-    tensors = {"random.cpu": torch.get_rng_state()}
-    if device.type in _GENERATORS:
-        tensors[f"random.{device.type}"] = _GENERATORS[device.type]().get_rng_state(*_index(device))
-    return tensors

@@ -6,26 +6,26 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
 from eyeline.config import TrainingSettings
-from eyeline.data.batches import epoch_batches
-from eyeline.data.corpus import Batch, Corpus
+from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, Interrupted, UserError
 from eyeline.training import checkpoints
 from eyeline.training.journal import Journal
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import all_finite, make_optimizer
-from eyeline.training.reporting import Pace, Reporter
+from eyeline.training.pacing import pace
+from eyeline.training.reporting import Reporter
 from eyeline.training.schedules import Progress, learning_rate
 from eyeline.training.signals import StopSignals
-from eyeline.training.state import Meter, Order, Position, State, reached
+from eyeline.training.state import Meter, Order, Position, State, reached, share_since_warm_up
+from eyeline.training.updates import Update, Updater, out_of_memory
+from eyeline.training.windows import Windows
 
 MOST_SKIPPED = 5  # updates in a row that may be left out for a loss or gradient that is no sound number
-LARGEST_LOSS = 1e6  # nats a token; saturated cells keep a loss finite, at 1e30, long after everything learnt is gone
 LOG_EVERY = 10  # updates between training events in the journal: by steps, so that a run repeated logs the same events
 
 
@@ -57,12 +57,12 @@ class Trainer:
         reporter: Reporter,
         device: torch.device | str = "cpu",
     ) -> None:
-        self.model, self.corpus, self.settings, self.seed = model, corpus, settings, seed
-        self.directory, self.reporter, self.device = directory, reporter, torch.device(device)
+        self.model, self.settings, self.directory, self.reporter = model, settings, directory, reporter
         self.objective = Objective.of(settings, corpus)
         self.optimizer = make_optimizer(model, settings)
+        self.windows = Windows(corpus, settings, seed, torch.device(device))
+        self.updater = Updater(model, self.objective, self.optimizer, self.windows, settings.clip_norm)
         self.state = State(Position(), Progress(settings.metric), Meter(), Order.of(corpus, settings))
-        self._epoch: tuple[int, list[Any]] | None = None
         self._shown = Meter()  # since the pace was last shown
 
     @property
@@ -74,22 +74,6 @@ class Trainer:
         return self.state.progress
 
     # ---- where the run is -------------------------------------------------------------------------------------------
-
-    def batches(self, epoch: int) -> list[Any]:
-        """The batches of an epoch, as indices: a pure function of seed and epoch."""
-        if self._epoch is None or self._epoch[0] != epoch:
-            lengths = self.corpus.source_lengths, self.corpus.target_lengths
-            self._epoch = epoch, epoch_batches(*lengths, self.settings.batch_tokens, self.seed, epoch)
-        return self._epoch[1]
-
-    def total_steps(self) -> int | None:
-        """Updates in the whole run; None when only a duration bounds it."""
-        if self.settings.steps is not None or self.settings.epochs is None:
-            return self.settings.steps
-        # Epochs do not always have equally many batches. Only a schedule that ends must know; a forecast takes the first one's.
-        exact = self.settings.schedule == "linear"
-        epochs = range(self.settings.epochs) if exact else [0] * self.settings.epochs
-        return sum(math.ceil(len(self.batches(epoch)) / self.settings.accumulate) for epoch in epochs)
 
     def resume(self) -> bool:
         """Fills everything from the newest whole checkpoint; False when there is none.
@@ -130,7 +114,7 @@ class Trainer:
             UserError: when the disk or the device's memory is full.
         """
         self._journal, self._validate, self._keep_best = journal, validate, keep_best
-        self._total = self.total_steps()
+        self._total = self.windows.total_steps()
         self.model.train()
         self.reporter.start()
         began = time.monotonic() - self.position.seconds  # validations and saving count too: `for` bounds what a person waits
@@ -139,10 +123,14 @@ class Trainer:
                 while (reason := self._over()) is None:
                     self._update()
                     self.position.seconds = time.monotonic() - began
+                    if self.position.step == max(1, self.settings.warmup_steps):
+                        self.position.warm_tokens, self.position.warm_seconds = self.position.target_tokens, self.position.seconds
                     self._after_update(signals)
-        except torch.cuda.OutOfMemoryError:
+        except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:  # not in a batch: those are split
+            if not out_of_memory(error):
+                raise
             where = f"training.batch_tokens={self.settings.batch_tokens}"
-            raise UserError("the device's memory is full", where, "lower it, and raise training.accumulate in turn") from None
+            raise UserError("the memory is full", where, "lower it, and raise training.accumulate in turn") from None
         finally:
             self.reporter.stop()
         return reason
@@ -150,58 +138,40 @@ class Trainer:
     def _over(self) -> str | None:
         return reached(self.settings, self.position, self.progress)
 
-    def _window(self) -> list[Batch]:
-        """The batches of the next update: `accumulate` of one epoch, fewer at its end."""
-        order = self.batches(self.position.epoch)
-        indices = order[self.position.batch : self.position.batch + self.settings.accumulate]
-        return [self.corpus.batch(rows).to(self.device) for rows in indices]
-
-    def _advance(self, window: list[Batch]) -> None:
-        self.position.step += 1
-        self.position.batch += len(window)
-        self.position.target_tokens += sum(batch.target_tokens for batch in window)
-        if self.position.batch >= len(self.batches(self.position.epoch)):
-            self.position.epoch, self.position.batch = self.position.epoch + 1, 0
-
     def _update(self) -> None:
-        """One update from one window; gradients are means over the real target tokens of the whole window."""
+        """One update from one window."""
         began = time.monotonic()
-        window = self._window()
-        tokens = sum(batch.target_tokens for batch in window)
-        rate = learning_rate(self.settings, self.position.step + 1, self._total) * self.progress.factor
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.zero_grad(set_to_none=True)
-        sums = Meter()
-        for batch in window:
-            sums.add(self._backward(batch, tokens))
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip_norm or math.inf))
-        self._advance(window)
-        if not (sums.loss <= LARGEST_LOSS and math.isfinite(norm)):  # a NaN is not less than anything
-            self._skip(sums.loss, norm)
+        position, settings = self.position, self.settings
+        window = self.windows.at(position)
+        way = share_since_warm_up(settings, position) if settings.ends and self._total is None else None
+        rate = learning_rate(settings, position.step + 1, self._total, way) * self.progress.factor
+        update = self.updater(window, rate, position.step + 1)
+        self.windows.advance(position, window)
+        if update.split:
+            self._tell_of_splitting(update.split)
+        if update.wrong:
+            self._skip(update)
             return
-        self.optimizer.step()
-        self.position.skipped_in_a_row = 0
-        sums.seconds = time.monotonic() - began
+        position.skipped_in_a_row = 0
+        update.sums.seconds = time.monotonic() - began
         for meter in (self.state.meter, self._shown):
-            meter.add(sums)
+            meter.add(update.sums)
 
-    def _backward(self, batch: Batch, tokens: int) -> Meter:
-        """Adds a batch's share of the gradient of the window, which has `tokens` real target tokens; returns the batch's sums."""
-        loss = self.objective(self.model, batch)
-        (loss.objective / tokens).backward()  # type: ignore[no-untyped-call]
-        parts = [0.0 if part is None else float(part) for part in (loss.coverage, loss.alignment)]
-        return Meter(float(loss.nll), batch.target_tokens, 0.0, *parts)
+    def _tell_of_splitting(self, batches: int) -> None:
+        """Counts batches that were worked through in parts; says so at the 1st, the 10th, the 100th…"""
+        before, self.position.split = self.position.split, self.position.split + batches
+        if len(str(before)) < len(str(self.position.split)) or not before:
+            what = f"the memory was full at step {self.position.step}: the batch was split ({self.position.split} so far)"
+            self.reporter.warn(f"{what}; training.batch_tokens={self.settings.batch_tokens} is too much for speed")
 
-    def _skip(self, loss: float, norm: float) -> None:
+    def _skip(self, update: Update) -> None:
         """Leaves an update out, loudly, and gives up after a few in a row."""
         self.position.skipped += 1
         self.position.skipped_in_a_row += 1
-        what = f"gradient norm {norm}" if loss <= LARGEST_LOSS else f"loss {loss:.4g}"
-        what += f" at step {self.position.step}"
-        self.reporter.warn(f"{what}: this update is left out ({self.position.skipped} so far)")
+        what, first = f"{update.wrong} at step {self.position.step}", f"; first in {update.module}" if update.module else ""
+        self.reporter.warn(f"{what}: this update is left out ({self.position.skipped} so far){first}")
         if self.position.skipped_in_a_row >= MOST_SKIPPED:
-            raise self._diverged(f"{what}, {MOST_SKIPPED} updates in a row")
+            raise self._diverged(f"{what}, {MOST_SKIPPED} updates in a row{first}")
 
     def _diverged(self, what: str) -> Diverged:
         where = f"training.learning_rate={self.settings.learning_rate:g}"
@@ -270,18 +240,7 @@ class Trainer:
         return {name: total / meter.tokens for name, (weight, total) in parts.items() if weight}
 
     def _show_pace(self) -> None:
-        if not self._shown.tokens:
-            return
-        step, position, settings = self.position.step, self.position, self.settings
-        per_step = position.seconds / max(1, step)
-        left = max(0, self._total - step) * per_step if self._total is not None else None
-        if settings.for_ is not None:
-            left = max(0.0, settings.for_ - position.seconds)
-        to_validation = None
-        if self._validate is not None:
-            to_validation = (settings.validate_every - step % settings.validate_every) * per_step
-        rate = self.optimizer.param_groups[0]["lr"]
-        total = max(step, self._total) if self._total is not None else None  # of epochs it is a forecast
-        pace = Pace(step, total, self._shown.loss, self._shown.tokens_per_s, rate, left, to_validation)
-        self.reporter.pace(pace)
-        self._shown = Meter()
+        if self._shown.tokens:
+            rate, validates = self.optimizer.param_groups[0]["lr"], self._validate is not None
+            self.reporter.pace(pace(self.settings, self.position, self._total, self._shown, rate, validates))
+            self._shown = Meter()

@@ -8,22 +8,29 @@ from dataclasses import dataclass
 from eyeline.config import LOWER_IS_BETTER, Metric, TrainingSettings
 
 
-def learning_rate(settings: TrainingSettings, step: int, total: int | None) -> float:
+def learning_rate(settings: TrainingSettings, step: int, total: int | None, way: float | None = None) -> float:
     """The rate of update number `step`, counted from 1, before any plateau factor.
 
     All rise linearly over `warmup_steps` and reach `learning_rate` at the last of them, or at the first update without any.
     constant, plateau: stay there; inverse-sqrt: falls with √(warmup / step) (Vaswani et al. 2017, section 5.3, scaled so that
-    the peak is `learning_rate`); linear: falls evenly, so that it is zero once `total` updates are made.
+    the peak is `learning_rate`); linear: falls evenly, so that it is zero once the run is over; cosine: falls to zero as half a
+    cosine does (Loshchilov & Hutter 2017, equation 5, without restarts).
+
+    Args:
+        total: updates in the whole run, where they are known beforehand.
+        way: else, how much of what comes after the warm-up is done, in 0…1, by the bound of the run.
     """
     peak, warm = settings.learning_rate, max(1, settings.warmup_steps)
     if step <= warm:
         return peak * step / warm
     if settings.schedule == "inverse-sqrt":
         return peak * math.sqrt(warm / step)
-    if settings.schedule == "linear":
-        assert total is not None, "the config refuses a linear schedule without an end"
-        return peak * max(0, total + 1 - step) / max(1, total + 1 - warm)
-    return peak
+    if not settings.ends:
+        return peak
+    if total is not None:
+        way = min(1.0, (step - warm) / max(1, total + 1 - warm))
+    assert way is not None, "the bound of every run that has a schedule which ends"
+    return peak * (1 - way) if settings.schedule == "linear" else peak * (1 + math.cos(math.pi * way)) / 2
 
 
 @dataclass

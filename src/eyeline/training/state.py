@@ -25,6 +25,9 @@ class Position:
     seconds: float = 0.0  # of training, over all sessions, validations and saving included
     skipped: int = 0  # updates left out because a loss or gradient was not finite
     skipped_in_a_row: int = 0
+    split: int = 0  # batches worked through in parts because the memory was full
+    warm_tokens: int = 0  # target tokens seen when the warm-up ended
+    warm_seconds: float = 0.0  # of training when it did
 
 
 @dataclass
@@ -93,12 +96,36 @@ class State:
             raise ValueError(f"not a state: {error}") from None
 
 
+def share(settings: TrainingSettings, position: Position, total: int | None) -> float:
+    """How much of a run is done, by what bounds it, in 0…1; 0 where nothing does. `total`: its updates, where that is known."""
+    if total is not None:
+        done = position.step / total
+    elif settings.target_tokens is not None:
+        done = position.target_tokens / settings.target_tokens
+    elif settings.for_ is not None:
+        done = position.seconds / settings.for_
+    else:
+        return 0.0
+    return min(1.0, done)
+
+
+def share_since_warm_up(settings: TrainingSettings, position: Position) -> float:
+    """The same of what comes after the warm-up, for a run that target tokens or a duration bound."""
+    if settings.target_tokens is not None:
+        done, whole = position.target_tokens - position.warm_tokens, float(settings.target_tokens - position.warm_tokens)
+        return min(1.0, max(0.0, done / max(1.0, whole)))
+    assert settings.for_ is not None, "a run whose updates are not known beforehand"
+    return min(1.0, max(0.0, (position.seconds - position.warm_seconds) / max(1e-9, settings.for_ - position.warm_seconds)))
+
+
 def reached(settings: TrainingSettings, position: Position, progress: Progress) -> str | None:
     """Why a run that stands at `position` is over, or None."""
     if settings.steps is not None and position.step >= settings.steps:
         return f"{settings.steps} steps"
     if settings.epochs is not None and position.epoch >= settings.epochs:
         return f"{settings.epochs} epochs"
+    if settings.target_tokens is not None and position.target_tokens >= settings.target_tokens:
+        return f"{settings.target_tokens:,} target tokens"
     if settings.for_ is not None and position.seconds >= settings.for_:
         return f"{settings.for_:g} s"
     if progress.exhausted(settings.patience):

@@ -1,0 +1,143 @@
+"""One update: gradients of a window of batches, clipped once, and only sound ones applied. Knows no order, no disk, no clock."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from eyeline.data.corpus import Batch
+from eyeline.errors import UserError
+from eyeline.training.diagnosis import first_gone_wrong
+from eyeline.training.objective import Objective
+from eyeline.training.randomness import random_states, restore, undisturbed
+from eyeline.training.state import Meter
+from eyeline.training.windows import Windows
+
+LARGEST_LOSS = 1e6  # nats a token; saturated cells keep a loss finite, at 1e30, long after everything learnt is gone
+
+
+@dataclass(frozen=True)
+class Update:
+    """What became of an update."""
+
+    sums: Meter
+    wrong: str = ""  # the number that is no sound one, for which the update was left out
+    module: str = ""  # where that came from, as far as it can be told
+    split: int = 0  # batches worked through in two parts because the memory was full
+
+
+class Updater:
+    """Makes updates of a model.
+
+    Args:
+        windows: where batches come from; it halves those that the memory does not hold.
+        clip_norm: the largest norm of a gradient; 0 leaves gradients alone.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        objective: Objective,
+        optimizer: torch.optim.Optimizer,
+        windows: Windows,
+        clip_norm: float,
+    ) -> None:
+        self.model, self.objective, self.optimizer = model, objective, optimizer
+        self.windows, self.clip_norm, self.device = windows, clip_norm, windows.device
+
+    def __call__(self, window: list[Batch], rate: float, number: int) -> Update:
+        """Update `number`, from 1, at the learning `rate`; the gradient is the mean over the window's real target tokens.
+
+        Raises:
+            UserError: when the memory does not hold a single pair.
+        """
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        states = random_states(self.device)
+        sums, split = self._gradient(window, number)
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm or math.inf))
+        if sums.loss <= LARGEST_LOSS and math.isfinite(norm):  # a NaN is not less than anything
+            self.optimizer.step()
+            return Update(sums, split=split)
+        wrong = f"gradient norm {norm}" if sums.loss <= LARGEST_LOSS else f"loss {sums.loss:.4g}"
+        with undisturbed(self.device):
+            restore(states, self.device)
+            module = first_gone_wrong(self.model, lambda batch: self._objective(batch, number), window)
+        self.optimizer.zero_grad(set_to_none=True)
+        return Update(sums, wrong, module, split)
+
+    def rehearse(self, batch: Batch) -> int:
+        """The gradient of a batch, thrown away: 1 when the memory suffices, else into how many parts the batch was split.
+
+        Nothing is changed by it, the states of the random generators included.
+
+        Raises:
+            UserError: when the memory does not hold a single pair.
+        """
+        parameters = [] if self.optimizer.state else [p for p in self.model.parameters() if p.requires_grad]
+        moments = [torch.empty_like(parameter) for parameter in parameters for _ in range(2)]  # what Adam will need
+        with undisturbed(self.device):
+            _, split = self._gradient([batch], 1)
+        self.optimizer.zero_grad(set_to_none=True)
+        del moments
+        return 1 + split
+
+    def _gradient(self, window: list[Batch], number: int) -> tuple[Meter, int]:
+        """Leaves the window's gradient in the parameters; its sums, and how many batches were split for want of memory.
+
+        What a batch left behind when the memory was full cannot be told from the rest, so that the window is begun anew, with the
+        same random numbers, and that batch in two parts.
+        """
+        tokens = sum(batch.target_tokens for batch in window)
+        states, split = random_states(self.device), 0
+        while True:
+            self.optimizer.zero_grad(set_to_none=True)
+            sums, full = self._accumulate(window, tokens, number)
+            if full is None:
+                return sums, split
+            split += 1
+            window = [*window[:full], *self._parts(window[full]), *window[full + 1 :]]
+            restore(states, self.device)
+
+    def _accumulate(self, window: list[Batch], tokens: int, number: int) -> tuple[Meter, int | None]:
+        """Adds up the window's gradient; the sums, and the place of the batch that the memory did not hold, if one was."""
+        sums = Meter()
+        for place, batch in enumerate(window):
+            try:
+                sums.add(self._backward(batch, tokens, number))
+            except (torch.cuda.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                return sums, place  # and with the error go the tensors that it holds
+        return sums, None
+
+    def _backward(self, batch: Batch, tokens: int, number: int) -> Meter:
+        """Adds a batch's share of the gradient of a window that has `tokens` real target tokens; returns the batch's sums."""
+        loss = self._objective(batch, number)
+        (loss.objective / tokens).backward()
+        parts = [0.0 if part is None else float(part) for part in (loss.coverage, loss.alignment)]
+        return Meter(float(loss.nll), batch.target_tokens, 0.0, *parts)
+
+    def _objective(self, batch: Batch, number: int) -> Any:
+        return self.objective(self.model, batch)
+
+    def _parts(self, batch: Batch) -> list[Batch]:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if len(batch.rows) > 1:
+            return self.windows.halves(batch)
+        S, T = batch.source.ids.shape[1], batch.outputs.shape[1]
+        hint = "leave it out with a lower data.max_length and data.too_long: skip, or take a smaller model"
+        raise UserError(f"the memory does not hold a single pair of {S} and {T} tokens", f"pair {int(batch.rows[0]) + 1}", hint)
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether a device or the system had no memory left."""
+    if isinstance(error, torch.cuda.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error).lower()
+    return any(said in text for said in ("can't allocate memory", "out of memory", "alloc_failed"))
