@@ -123,6 +123,8 @@ class SearchSettings(Settings):
     """hypotheses are ranked by score / length^penalty, END counted"""
     coverage_penalty: Real = Field(0.0, ge=0)
     """β of Wu et al. 2016: finished hypotheses lose β Σ log min(attention that each source symbol had, 1)"""
+    no_repeat_ngram: Whole = Field(0, ge=0)
+    """so many tokens in a row come at most once in an output; 0: they may come again"""
     min_length: Whole = Field(0, ge=0)
     """tokens before END may come"""
     max_length: Whole | None = Field(None, ge=1)

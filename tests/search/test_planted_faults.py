@@ -118,9 +118,9 @@ def forgets_who_is_alive(self, alive, tokens, scores, parents, attention, add=Hi
     add(self, torch.arange(len(alive)), tokens, scores, parents, attention)
 
 
-def one_continuation_short(log_probs, count, forbidden):
+def one_continuation_short(log_probs, count, forbidden, repeating=None):
     """The best tokens of each row, without what they were worth before."""
-    values, ids = best_allowed(log_probs, count, forbidden)
+    values, ids = best_allowed(log_probs, count, forbidden, repeating)
     return values * 0.5, ids
 
 

@@ -45,6 +45,10 @@ CoveragePenalty = Annotated[
         "--coverage-penalty", help="Rank by what of the source was looked at, too: Wu et al.'s beta, such as 0.2.", min=0
     ),
 ]
+NoRepeatNgram = Annotated[
+    int | None,
+    typer.Option("--no-repeat-ngram", metavar="N", help="N tokens in a row come at most once in an output; 0: they may.", min=0),
+]
 T = TypeVar("T")
 
 

@@ -12,6 +12,7 @@ from eyeline.cli.common import (
     ColumnsOption,
     CoveragePenalty,
     Device,
+    NoRepeatNgram,
     OnBadLine,
     Pairs,
     Quiet,
@@ -34,6 +35,7 @@ def evaluate(
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
     coverage_penalty: CoveragePenalty = None,
+    no_repeat_ngram: NoRepeatNgram = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
     batch_tokens: BatchTokens = None,
     geometry: Annotated[
@@ -68,6 +70,7 @@ def evaluate(
         max_length=max_length,
         batch_tokens=batch_tokens,
         coverage_penalty=coverage_penalty,
+        no_repeat_ngram=no_repeat_ngram,
     )
     chance = predictor.config.seed if seed is None else seed
     result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)), geometry)

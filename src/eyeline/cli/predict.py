@@ -14,6 +14,7 @@ from eyeline.cli.common import (
     BatchTokens,
     CoveragePenalty,
     Device,
+    NoRepeatNgram,
     Quiet,
     RunPath,
     Seed,
@@ -49,6 +50,7 @@ def predict(
     n_best: Annotated[int, typer.Option("--n-best", help="Outputs a line, best first; at most the beam size.", min=1)] = 1,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
     coverage_penalty: CoveragePenalty = None,
+    no_repeat_ngram: NoRepeatNgram = None,
     min_length: Annotated[int | None, typer.Option("--min-length", help="Tokens before the end may come.", min=0)] = None,
     max_length: Annotated[
         int | None,
@@ -98,6 +100,7 @@ def predict(
         cast("TooLong | None", too_long),
         attention=format_ == "fairseq" or (format_ == "jsonl" and attention),
         coverage_penalty=coverage_penalty,
+        no_repeat_ngram=no_repeat_ngram,
     )
     report, counts, skipped = reporter(quiet, verbose), Counter[str](), list[int]()
     typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line

@@ -78,6 +78,7 @@ class Predictor:
         too_long: TooLong | None = None,
         attention: bool = True,
         coverage_penalty: float | None = None,
+        no_repeat_ngram: int | None = None,
     ) -> list[Prediction]:
         """One prediction a source, in order. A source of white space alone is answered with an empty text.
 
@@ -94,13 +95,23 @@ class Predictor:
             too_long: for sources of more tokens than training accepted; None predicts them as they are.
             attention: whether predictions carry their alignment.
             coverage_penalty: outputs lose so many times the sum of log min(attention that each source token had, 1).
+            no_repeat_ngram: so many tokens in a row come at most once in an output; 0 allows more.
 
         Raises:
             UserError: for sources that are no such thing, or too long under `too_long="error"`.
             ConfigError: for options that cannot be.
         """
         options = SearchOptions(
-            beam_size, n_best, length_penalty, min_length, max_length, batch_tokens, too_long, attention, coverage_penalty
+            beam_size,
+            n_best,
+            length_penalty,
+            min_length,
+            max_length,
+            batch_tokens,
+            too_long,
+            attention,
+            coverage_penalty,
+            no_repeat_ngram,
         )
         return list(self.stream(check_sources(sources, self.config.numbers > 0), options))
 
@@ -169,6 +180,7 @@ class Predictor:
                     max_length=self._most(batch.lengths.tolist(), settings),
                     attention=options.attention,
                     coverage_penalty=settings.coverage_penalty,
+                    no_repeat_ngram=settings.no_repeat_ngram,
                 )
             for row, hypotheses in zip(rows, found, strict=True):
                 answers[row] = hypotheses

@@ -29,6 +29,7 @@ class SearchOptions:
     too_long: TooLong | None = None  # what to do with a source longer than the run's data.max_length; None: predict it as it is
     attention: bool = True
     coverage_penalty: float | None = None
+    no_repeat_ngram: int | None = None  # tokens in a row that no output has twice; 0 allows it
 
 
 def resolve(config: Config, options: SearchOptions) -> SearchSettings:
@@ -38,7 +39,7 @@ def resolve(config: Config, options: SearchOptions) -> SearchSettings:
         raise ConfigError("not a valid value", f"too_long={options.too_long}", hint)
     if options.too_long == "split" and config.points:
         raise ConfigError("the positions of a source cannot be found piece by piece", "too_long=split", "truncate, or error")
-    names = ("beam_size", "length_penalty", "coverage_penalty", "min_length", "max_length", "batch_tokens")
+    names = ("beam_size", "length_penalty", "coverage_penalty", "no_repeat_ngram", "min_length", "max_length", "batch_tokens")
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     values = config.to_dict()
     settings = Config.from_dict({**values, "search": {**values["search"], **given}}).search

@@ -26,6 +26,7 @@ def search(
     max_length: Lengths = None,
     attention: bool = True,
     coverage_penalty: float = 0.0,
+    no_repeat_ngram: int = 0,
 ) -> list[list[Hypothesis]]:
     """`greedy` where one hypothesis is kept and one wanted, else `beam_search`, with its arguments, errors and lists."""
     if beam_size == 1 and n_best == 1:
@@ -37,6 +38,7 @@ def search(
             max_length=max_length,
             attention=attention,
             coverage_penalty=coverage_penalty,
+            no_repeat_ngram=no_repeat_ngram,
         )
         return [[answer] for answer in answers]
     return beam_search(
@@ -49,4 +51,5 @@ def search(
         max_length=max_length,
         attention=attention,
         coverage_penalty=coverage_penalty,
+        no_repeat_ngram=no_repeat_ngram,
     )

@@ -16,6 +16,7 @@ from eyeline.search.candidates import best_allowed
 from eyeline.search.coverage import Looked
 from eyeline.search.history import Ends, History
 from eyeline.search.limits import Lengths, Limits, check_beam
+from eyeline.search.repeats import Said
 
 
 def beam_search(
@@ -29,6 +30,7 @@ def beam_search(
     max_length: Lengths = None,
     attention: bool = True,
     coverage_penalty: float = 0.0,
+    no_repeat_ngram: int = 0,
 ) -> list[list[Hypothesis]]:
     """The `n_best` answers to each source, best first: finished ones by `normalized_score`, then unfinished ones by theirs.
 
@@ -52,13 +54,15 @@ def beam_search(
         attention: whether hypotheses carry the attention; it changes nothing else.
         coverage_penalty: β of Wu et al. 2016. What is finished has β Σ_j log min(Σ_t α_tj, 1), at most 0, in its
             `normalized_score`, never in its `score`; see `coverage.coverage_penalty`.
+        no_repeat_ngram: the length of an n-gram of tokens that no output has twice; 0 allows repeats. The token that would
+            complete one is left out before anything is chosen.
 
     Raises:
         ConfigError: a size, length or penalty that cannot be, or a coverage penalty for a model without attention.
         RunError: the model answered NaN.
     """
     check_beam(beam_size, n_best)
-    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty)
+    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty, no_repeat_ngram)
     if not len(limits.max_length):
         return []
     with torch.no_grad():
@@ -76,10 +80,12 @@ def _run(model: Model, source: Source, beam_size: int, n_best: int, limits: Limi
     state = model.decoder.start(memory)
     tokens = torch.full_like(alive, BEGIN)
     looked = Looked.none(source, limits.coverage_penalty)
+    said = Said.nothing(len(alive), limits.no_repeat_ngram)
     for position in range(int(limits.max_length.max()) + 1):
         step, state = model.decoder.step(tokens.to(device), state, memory)
         looked = looked.after(step.attention)
-        found = _expand(model.head(step, source), totals, beam_size, limits.forbidden(position))
+        values, ids = best_allowed(model.head(step, source), 2 * beam_size, limits.forbidden(position), said.repeating())
+        found = _expand(values, ids, totals, beam_size)
         closing = found.closing(beam_size)
         finished = finished.joined(found, closing, position, limits, looked.penalties(source, totals.shape[1]))
         live = found.live(beam_size)
@@ -96,6 +102,7 @@ def _run(model: Model, source: Source, beam_size: int, n_best: int, limits: Limi
         if len(keep) < len(alive):
             memory, source = memory.select(keep.to(device)), source.select(keep.to(device))
         alive, finished, looked = alive[keep], finished.select(keep), looked.select(keep, live.parents[keep])
+        said = said.select(keep, live.parents[keep], live.tokens[keep])
         totals, tokens = live.totals[keep], live.tokens[keep].flatten()
     return history, Ends.join(ends)
 
@@ -132,10 +139,10 @@ class _Candidates:
         return _Candidates(totals, best.tokens, best.token_scores, best.parents)
 
 
-def _expand(log_probs: Tensor, totals: Tensor, beam_size: int, forbidden: list[int]) -> _Candidates:
-    """The best 2K continuations of each source from `log_probs` [n·W, V] and `totals` [n, W]."""
+def _expand(values: Tensor, ids: Tensor, totals: Tensor, beam_size: int) -> _Candidates:
+    """The best 2K continuations of each source from the best of each hypothesis, `values` and `ids` [n·W, C], of which no other
+    can be among them, and `totals` [n, W]."""
     n, width = totals.shape
-    values, ids = best_allowed(log_probs, 2 * beam_size, forbidden)  # [n·W, C]: no other can be among a source's best 2K
     each = values.shape[1]
     missing = max(0, 2 * beam_size - width * each)  # a vocabulary smaller than 2K
     values, ids = pad(values.view(n, -1), (0, missing), value=-torch.inf), pad(ids.view(n, -1), (0, missing))

@@ -10,10 +10,16 @@ from torch import Tensor
 from eyeline.errors import RunError
 
 
-def best_allowed(log_probs: Tensor, count: int, forbidden: Sequence[int]) -> tuple[Tensor, Tensor]:
+def best_allowed(
+    log_probs: Tensor, count: int, forbidden: Sequence[int], repeating: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """The `count` best ids of each row of `log_probs` [R, V] that are not `forbidden`, best first, equal ones by id.
 
     The rest is not renormalised: a score stays the model's own log-probability, as `score` computes it.
+
+    Args:
+        forbidden: ids that no row may have.
+        repeating: [R, …] on the CPU, ids that each row may not have, too; they are less than V, and PAD stands for none.
 
     Returns:
         values [R, C] float64 and ids [R, C] long, both on the CPU (what remains to be done is small, and float64 does not exist
@@ -23,6 +29,8 @@ def best_allowed(log_probs: Tensor, count: int, forbidden: Sequence[int]) -> tup
     Raises:
         RunError: the model answered with something that is not a log-probability (NaN or +inf).
     """
+    if repeating is not None:  # they may be any number, and are hidden in a copy
+        log_probs = log_probs.scatter(-1, repeating.to(log_probs.device), -torch.inf)
     # The allowed ones are surely among the best `count + len(forbidden)`, so `log_probs` need not be copied to be masked.
     values, ids = _top(log_probs, min(log_probs.shape[-1], count + len(forbidden)))
     values, ids = values.cpu().double(), ids.cpu()

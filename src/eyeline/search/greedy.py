@@ -9,6 +9,7 @@ from eyeline.search.candidates import best_allowed
 from eyeline.search.coverage import Looked
 from eyeline.search.history import Ends, History
 from eyeline.search.limits import Lengths, Limits
+from eyeline.search.repeats import Said
 
 
 def greedy(
@@ -20,6 +21,7 @@ def greedy(
     max_length: Lengths = None,
     attention: bool = True,
     coverage_penalty: float = 0.0,
+    no_repeat_ngram: int = 0,
 ) -> list[Hypothesis]:
     """One hypothesis a source: always the likeliest token, the lower id where two are equal.
 
@@ -33,12 +35,14 @@ def greedy(
             END is still asked for; where it is not the likeliest, the hypothesis is unfinished.
         attention: whether hypotheses carry the attention.
         coverage_penalty: as length_penalty.
+        no_repeat_ngram: the length of an n-gram of tokens that no output has twice; 0 allows repeats. Where nothing but END is
+            left it comes, however unlikely; before the minimum length the hypothesis stops there, unfinished.
 
     Raises:
         ConfigError: a length or penalty that cannot be, or a coverage penalty for a model without attention.
         RunError: the model answered NaN.
     """
-    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty)
+    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty, no_repeat_ngram)
     if not len(limits.max_length):
         return []
     with torch.no_grad():
@@ -54,18 +58,22 @@ def _run(model: Model, source: Source, limits: Limits, attention: bool) -> tuple
     state = model.decoder.start(memory)
     tokens = torch.full_like(alive, BEGIN)
     looked = Looked.none(source, limits.coverage_penalty)
+    said = Said.nothing(len(alive), limits.no_repeat_ngram)
     for position in range(int(limits.max_length.max()) + 1):
         step, state = model.decoder.step(tokens.to(device), state, memory)
         looked = looked.after(step.attention)
-        values, ids = best_allowed(model.head(step, source), 1, limits.forbidden(position))  # [n, C]
+        log_probs = model.head(step, source)
+        values, ids = best_allowed(log_probs, 1, limits.forbidden(position), said.repeating())  # [n, C]
         best = values.argmax(1, keepdim=True)  # the first of the greatest: values are sorted but for the forbidden ones
         scores, tokens = values.gather(1, best), ids.gather(1, best)[:, 0]  # [n, 1], [n]
         history.add(alive, tokens[:, None], scores, torch.zeros_like(best), step.attention)
         possible = scores[:, 0] > -torch.inf
         finished = (tokens == END) & possible
         done = finished | ~possible | (limits.max_length[alive] == position)
+        keep = (~done).nonzero()[:, 0]
+        said = said.select(keep, torch.zeros_like(keep)[:, None], tokens[keep, None])
         if bool(done.any()):
-            gone, keep = done.nonzero()[:, 0], (~done).nonzero()[:, 0]
+            gone = done.nonzero()[:, 0]
             at = torch.full_like(gone, position)
             penalties = looked.penalties(source, 1)[:, 0].masked_fill(~finished, 0.0)
             ends.append(Ends(alive[gone], at, torch.zeros_like(gone), scores[gone, 0], finished[gone], penalties[gone]))

@@ -47,10 +47,17 @@ class Limits:
     length_penalty: float
     divisors: Tensor  # [longest maximum + 2] float64: entry l is `worth(l, length_penalty)`
     coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
+    no_repeat_ngram: int = 0  # tokens of an n-gram that no output has twice; 0: repeats are allowed
 
     @classmethod
     def of(
-        cls, source: Source, min_length: int, max_length: Lengths, length_penalty: float, coverage_penalty: float = 0.0
+        cls,
+        source: Source,
+        min_length: int,
+        max_length: Lengths,
+        length_penalty: float,
+        coverage_penalty: float = 0.0,
+        no_repeat_ngram: int = 0,
     ) -> Limits:
         """Checks the settings for the N sources of a call; `max_length` None takes `default_max_length`, or `min_length` if more.
 
@@ -71,8 +78,11 @@ class Limits:
         if length_penalty * math.log(longest) > 600:  # the power would overflow
             raise ConfigError("the length penalty is too large", f"length_penalty={length_penalty}", "0 to 2 is usual")
         check_coverage_penalty(coverage_penalty)
+        if no_repeat_ngram < 0:
+            raise ConfigError("an n-gram has a length", f"no_repeat_ngram={no_repeat_ngram}", "0 allows repeats")
         divisors = torch.tensor([worth(length, length_penalty) for length in range(longest + 1)], dtype=torch.float64)
-        return cls(min_length, torch.tensor(maxima, dtype=torch.long), length_penalty, divisors, coverage_penalty)
+        most = torch.tensor(maxima, dtype=torch.long)
+        return cls(min_length, most, length_penalty, divisors, coverage_penalty, no_repeat_ngram)
 
     def forbidden(self, position: int) -> list[int]:
         """The ids that cannot come after `position` tokens: PAD and BEGIN never, END not before the minimum."""
