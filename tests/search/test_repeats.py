@@ -61,14 +61,6 @@ def test_the_numbers_of_the_report() -> None:
     check_the_numbers_of_the_report()
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_greedy_and_a_beam_of_one_without_a_length_penalty_agree(size: int) -> None:
-    (plain,) = greedy(TableModel(stateless), ONE, no_repeat_ngram=size, length_penalty=0.0)
-    assert not repeats(plain.ids, size)
-    ((answer,),) = beam_search(TableModel(stateless), ONE, beam_size=1, no_repeat_ngram=size, length_penalty=0.0)
-    assert_same(plain, answer)
-
-
 def test_a_minimum_that_cannot_be_reached_leaves_what_was_said_unfinished_and_finite() -> None:
     """Bigrams of two words end after 5 tokens at most; greedy is stuck after 4."""
     (plain,) = greedy(TableModel(stateless), ONE, min_length=7, no_repeat_ngram=2)
