@@ -25,6 +25,11 @@ class Architecture(Settings):
         """The most symbols, END counted, of a source or target that the model can read; None: any number."""
         return None
 
+    @property
+    def cross_attention(self) -> tuple[int, int] | None:
+        """How many layers of the decoder look at the source, and with how many heads each; None for one attention, or none."""
+        return None
+
 
 class RecurrentSettings(Architecture):
     """What every recurrent rung has."""
@@ -154,6 +159,10 @@ class AttentiveSettings(Architecture):
     def longest(self) -> int | None:
         return self.max_positions if self.positions == "learned" else None
 
+    @property
+    def cross_attention(self) -> tuple[int, int]:
+        return self.decoder_layers, self.heads
+
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:
         if self.size % self.heads:
@@ -233,6 +242,10 @@ class StateSpaceSettings(Architecture):
     """whose cross-attention is shown, aligned and guided: a decoder layer, from 0; -1 is the last"""
     alignment_head: Whole | None = Field(None, ge=0)
     """the head of that layer; none: the mean of all its heads"""
+
+    @property
+    def cross_attention(self) -> tuple[int, int]:
+        return self.decoder_layers, self.heads
 
     @model_validator(mode="after")
     def _heads_share_the_width(self) -> Self:

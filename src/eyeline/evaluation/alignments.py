@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from eyeline.errors import UserError
 from eyeline.evaluation.pairs import source_lines
 from eyeline.figures import AlignmentMatrix, heading
-from eyeline.metrics import AlignmentScores, alignment_scores, attention_between_words, links_from_attention, parse_links
-from eyeline.metrics.alignment import Links
-from eyeline.predictor import Predictor
+from eyeline.metrics import (
+    AlignmentScores,
+    GoldLinks,
+    Links,
+    alignment_scores,
+    attention_between_words,
+    format_links,
+    links_from_attention,
+    parse_links,
+)
+from eyeline.predictor import Predictor, SearchOptions
 from eyeline.text.records import Pair
 from eyeline.text.words import word_spans
+from eyeline.training.links import token_links
 
 
 def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> list[Links]:
@@ -20,21 +33,57 @@ def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> 
     Raises:
         UserError: the architecture has no attention.
     """
-    given = list(zip(source_lines(predictor, pairs), (pair.target for pair in pairs), strict=True))
-    links: list[Links] = []
-    for score in predictor.score(given, attention=True):
-        if not score.tokens:  # both sides are blank
-            links.append(frozenset())
-            continue
+    links: list[Links] = [frozenset() for _ in pairs]  # what stays of them is for pairs that are blank on both sides
+    asked = predictor.asked(given_pairs(predictor, pairs))
+    for place, score in predictor.scores(asked, SearchOptions(), attention=True):
         if score.alignment is None:
             raise _no_attention(predictor)
-        weights, sources, targets = score.alignment, len(score.source_words), len(score.target_words)
-        if words:
-            between = attention_between_words(weights, score.source_words, score.target_words)
-            links.append(links_from_attention(between, between.shape[1], between.shape[0]))
-        else:
-            links.append(links_from_attention(weights, sources, targets))
+        (links[place],) = attention_links([score.alignment], score.source_words, score.target_words, words=words)
     return links
+
+
+def given_pairs(predictor: Predictor, pairs: Sequence[Pair]) -> list[tuple[str, str]]:
+    """The pairs as a predictor is given them."""
+    return list(zip(source_lines(predictor, pairs), (pair.target for pair in pairs), strict=True))
+
+
+def attention_links(
+    weights: ArrayLike, source_words: Sequence[int | None], target_words: Sequence[int | None], *, words: bool
+) -> list[Links]:
+    """The links of each of several attentions of one pair, [attentions, T, S], END on both sides: between words, or tokens."""
+    matrices = np.asarray(weights)
+    targets, sources = len(target_words), len(source_words)
+    if words:
+        matrices = attention_between_words(matrices, source_words, target_words)
+        targets, sources = matrices.shape[-2:]
+    return [links_from_attention(matrix, sources, targets) for matrix in matrices]
+
+
+def gold_links(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> list[GoldLinks] | None:
+    """The pairs' own links, between words or between tokens; None where words are asked for and they count something else.
+
+    Where the run's `data.links` are characters, they are put between the tokens that hold those; otherwise they are taken to
+    count what is asked for. A pair without any has none.
+
+    Raises:
+        DataError: a link that is none, or beyond the characters there are.
+    """
+    characters = predictor.config.data.links == "characters"
+    if words and (characters or not links_words(pairs)):
+        return None
+    gold = [parse_links(pair.alignment or "", pair.path, pair.line) for pair in pairs]
+    return [_of_tokens(predictor, pair, line) for pair, line in zip(pairs, gold, strict=True)] if characters else gold
+
+
+def _of_tokens(predictor: Predictor, pair: Pair, gold: GoldLinks) -> GoldLinks:
+    """Gold links of a pair's characters between its tokens."""
+    read = predictor.read(*source_lines(predictor, [pair]))
+    sides = read.encoded, predictor.coder.encode_target(pair.target, read)
+    spelling = predictor.coder.spelling
+    sure, possible = (
+        frozenset(token_links(replace(pair, alignment=format_links(links)), *sides, spelling, "characters")) for links in gold
+    )
+    return GoldLinks(sure, possible)
 
 
 def alignment_against_gold(links: Sequence[Links], pairs: Sequence[Pair], *, linked_only: bool = False) -> AlignmentScores | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,6 +37,39 @@ class AlignmentScores:
     aer: float
     links: int
     sure: int
+
+
+@dataclass(frozen=True)
+class LinkCounts:
+    """What alignment scores are made of: counts of lines add up to those of all of them."""
+
+    made: int = 0  # |A|
+    sure: int = 0  # |S|
+    in_sure: int = 0  # |A ∩ S|
+    in_possible: int = 0  # |A ∩ P|
+
+    @classmethod
+    def of(cls, links: Iterable[Link], sure: Iterable[Link], possible: Iterable[Link] = ()) -> Self:
+        """Those of one line; sure links count as possible whether `possible` repeats them or not."""
+        made, certain = set(links), set(sure)
+        return cls(len(made), len(certain), len(made & certain), len(made & (certain | set(possible))))
+
+    def __add__(self, other: LinkCounts) -> LinkCounts:
+        return LinkCounts(
+            self.made + other.made,
+            self.sure + other.sure,
+            self.in_sure + other.in_sure,
+            self.in_possible + other.in_possible,
+        )
+
+    def scores(self) -> AlignmentScores:
+        """Precision, recall, F1 and error rate after Och & Ney 2003, section 4; see `alignment_scores`."""
+        nothing = 100.0 if self.made == self.sure == 0 else 0.0
+        precision = _percent(self.in_possible, self.made, nothing)
+        recall = _percent(self.in_sure, self.sure, 100.0 if self.made == self.in_possible else 0.0)
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        aer = 100 - _percent(self.in_sure + self.in_possible, self.made + self.sure, 100.0)
+        return AlignmentScores(precision, recall, f1, aer, self.made, self.sure)
 
 
 def parse_links(text: str, path: str | Path = "", line: int | None = None) -> GoldLinks:
@@ -97,7 +130,7 @@ def links_between_words(links: Iterable[Link], source_words: Sequence[int | None
 def attention_between_words(
     weights: ArrayLike, source_words: Sequence[int | None], target_words: Sequence[int | None]
 ) -> Numbers:
-    """Attention between words, [target words, source words], from attention [T, S] between tokens.
+    """Attention between words, [..., target words, source words], from attention [..., T, S] between tokens.
 
     The mass on a word is the sum over its tokens; a word attends as its tokens do on average. Tokens in no word (None) are
     left out, and so are rows and columns beyond the given word indices, such as END's. Link words by `links_from_attention`
@@ -115,7 +148,7 @@ def attention_between_words(
         return member
 
     source, target = membership(source_words), membership(target_words)
-    sums = target @ matrix[: len(target_words), : len(source_words)] @ source.T
+    sums = target @ matrix[..., : len(target_words), : len(source_words)] @ source.T
     averaged: Numbers = sums / np.maximum(target.sum(axis=1, keepdims=True), 1)
     return averaged
 
@@ -139,14 +172,5 @@ def alignment_scores(
     allowed = sure if possible is None else possible
     if not len(hypotheses) == len(sure) == len(allowed):
         raise UserError(f"{len(hypotheses)} lines of alignment, {len(sure)} lines of gold and {len(allowed)} of possible links")
-    made = wanted = in_sure = in_possible = 0
-    for a, s, p in zip(hypotheses, sure, allowed, strict=True):
-        links, certain = set(a), set(s)
-        made, wanted = made + len(links), wanted + len(certain)
-        in_sure += len(links & certain)
-        in_possible += len(links & (certain | set(p)))
-    nothing = 100.0 if made == wanted == 0 else 0.0
-    precision = _percent(in_possible, made, nothing)
-    recall = _percent(in_sure, wanted, 100.0 if made == in_possible else 0.0)
-    f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-    return AlignmentScores(precision, recall, f1, 100 - _percent(in_sure + in_possible, made + wanted, 100.0), made, wanted)
+    lines = (LinkCounts.of(a, s, p) for a, s, p in zip(hypotheses, sure, allowed, strict=True))
+    return sum(lines, LinkCounts()).scores()

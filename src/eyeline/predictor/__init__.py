@@ -18,7 +18,7 @@ from eyeline.data.coding import Read, coder
 from eyeline.data.corpus import Corpus, Sequences
 from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.ladder import Seq2Seq
-from eyeline.predictor.answers import PairScore, Piece, empty, nothing_said, pair_score, prediction
+from eyeline.predictor.answers import Asked, PairScore, Piece, empty, nothing_said, pair_score, prediction
 from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong, check_pairs, check_sources, chunks, resolve
 from eyeline.predictor.pieces import joined, pieces
 from eyeline.runs import Run, open_run
@@ -28,7 +28,7 @@ from eyeline.text.records import split_features
 from eyeline.text.tokenizers import Encoded
 from eyeline.text.words import is_blank
 
-__all__ = ["PairScore", "Predictor", "SearchOptions", "TooLong", "load"]
+__all__ = ["Asked", "PairScore", "Predictor", "SearchOptions", "TooLong", "load"]
 
 
 class Predictor:
@@ -220,16 +220,18 @@ class Predictor:
             ConfigError: for options that cannot be.
         """
         options = SearchOptions(length_penalty=length_penalty, batch_tokens=batch_tokens, coverage_penalty=coverage_penalty)
+        asked = self.asked(pairs)
+        answers = [nothing_said() for _ in range(asked.given)]
+        for place, found in self.scores(asked, options, attention=attention):
+            answers[place] = found
+        return answers
+
+    def scores(self, asked: Asked, options: SearchOptions, *, attention: bool = False) -> Iterator[tuple[int, PairScore]]:
+        """As `score`, each with the place of its pair, the longest first: many alignments need not stand in memory together."""
         settings = resolve(self.config, options)
-        given = check_pairs(pairs, self.config.numbers > 0, self.config.points)
-        asked = [place for place, (source, target) in enumerate(given) if not (self.is_blank(source) and is_blank(target))]
-        answers = [nothing_said() for _ in given]
-        reads = [self._read_pair(*given[place], place) for place in asked]
-        targets = Sequences.of(target.ids for _, target in reads)
-        corpus = Corpus(self.coder.sources([source for source, _ in reads]), targets)
-        lengths = np.maximum(corpus.source_lengths, corpus.target_lengths)
+        lengths = np.maximum(asked.corpus.source_lengths, asked.corpus.target_lengths)
         for rows in sequential_batches(lengths, settings.batch_tokens):
-            batch = corpus.batch(rows).to(self.device)
+            batch = asked.corpus.batch(rows).to(self.device)
             with torch.inference_mode():
                 found = score_batch(
                     self.model,
@@ -242,9 +244,16 @@ class Predictor:
                     coverage_penalty=settings.coverage_penalty,
                 )
             for row, hypothesis in zip(rows, found, strict=True):
-                source, target = reads[row]
-                answers[asked[row]] = pair_score(hypothesis, source.encoded, target)
-        return answers
+                source, target = asked.reads[row]
+                yield asked.places[row], pair_score(hypothesis, source.encoded, target)
+
+    def asked(self, pairs: Iterable[tuple[Any, Any]]) -> Asked:
+        """Pairs as the model reads them. Raises UserError, as `score` does."""
+        given = check_pairs(pairs, self.config.numbers > 0, self.config.points)
+        places = [place for place, (source, target) in enumerate(given) if not (self.is_blank(source) and is_blank(target))]
+        reads = [self._read_pair(*given[place], place) for place in places]
+        targets = Sequences.of(target.ids for _, target in reads)
+        return Asked(len(given), places, reads, Corpus(self.coder.sources([source for source, _ in reads]), targets))
 
     def _read_pair(self, source: str, target: str, place: int) -> tuple[Read, Encoded]:
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eyeline.contracts import END, RESERVED, Alternative, Hypothesis, Prediction
 from eyeline.data.coding import Coder, Read
+from eyeline.data.corpus import Corpus
 from eyeline.text.tokenizers import Encoded
 
 
@@ -23,6 +24,16 @@ class PairScore:
     source_words: list[int | None]  # the word of each source token, None for one in no word
     target_words: list[int | None]
     p_gen: list[float] | None = None  # how likely each token was generated rather than copied; None where nothing is copied
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Given pairs as the model reads them, but for those that are blank on both sides."""
+
+    given: int  # how many pairs there were
+    places: list[int]  # of each among them
+    reads: list[tuple[Read, Encoded]]
+    corpus: Corpus
 
 
 @dataclass(frozen=True)
