@@ -38,7 +38,7 @@ DOORS: Mapping[str, set[str]] = {
     "metrics": _FOUNDATION,
     "figures": _FOUNDATION | {"files"},
     "runs": _RUNS,
-    "training": _RUNS | {"runs", "data", "search", "metrics", "loss", "exchange"},
+    "training": _RUNS | {"runs", "data", "search", "metrics", "loss", "exchange", "figures"},
     "exchange": {"errors"},
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
@@ -57,6 +57,7 @@ SAME_ROOM = {
 TYPES_ONLY = {  # through some doors only a few names pass: of types, or of readers that know nothing else of their room
     ("text", "config"): {"Normalization", "TokenizerKind"},
     ("training", "exchange"): {"Vector", "read_vectors", "vectors_width"},
+    ("training", "figures"): {"draw_heat_map", "heading", "shortened", "visible"},
 }
 
 # Slow to import: never before a command has work for them.

@@ -208,7 +208,7 @@ WITHOUT = {
         "from eyeline.training.journal import Journal\n"
         "journal = Journal(Path('.'), 0)\n"
         "journal.log('train', 1, {'loss': 1.0})\n"
-        "assert not journal.has_tensorboard\n"
+        "assert not journal.trackers\n"
         "journal.close()\n",
         "",
     ),

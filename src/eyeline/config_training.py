@@ -25,6 +25,8 @@ class TrainingSettings(Settings):
     """padded tokens a batch: rows times the longer of its longest source and target"""
     accumulate: Whole = Field(1, ge=1)
     """batches to one update; the gradient is the mean over all their target tokens"""
+    workers: Whole = Field(0, ge=0, le=64)
+    """threads that make batches ahead of time; the batches are the same with any number of them"""
     optimizer: Literal["adam", "adamw"] = "adam"
     """adam, or adamw, whose weight decay is apart from the gradient"""
     learning_rate: Real = Field(1e-3, gt=0)
@@ -67,6 +69,8 @@ class TrainingSettings(Settings):
     """stop after so many validations in a row without improvement; 0 never stops early"""
     precision: Literal["fp32"] = "fp32"
     """precision of the numbers that are computed with"""
+    trackers: list[Literal["wandb", "mlflow"]] = []
+    """services that are told what is logged, beside TensorBoard's files: wandb, mlflow; they must be installed"""
     average: Literal["none"] = "none"
     """the weights that are kept: of one step, or the average of several"""
 

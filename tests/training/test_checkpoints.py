@@ -269,7 +269,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path) -> None:
-    config = settings(tmp_path, training={"checkpoint_every": 5, "keep_checkpoints": 100, "steps": 60})
+    seldom = {"steps": 60, "checkpoint_every": 5, "validate_every": 60}  # pictures take room, too
+    config = settings(tmp_path, training={**seldom, "keep_checkpoints": 100})
     with pytest.raises(UserError, match=f"cannot write: No space left on device .{small_disk}/run"):
         train(config, small_disk / "run")
     last = newest(small_disk / "run")
@@ -279,7 +280,7 @@ def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path) -> None:
         safetensors.torch.load_file(path)
     for name in checkpoint_names(small_disk / "run")[1:]:
         shutil.rmtree(small_disk / "run" / "checkpoints" / name)
-    modest = settings(tmp_path, training={"checkpoint_every": 5, "keep_checkpoints": 1, "steps": 60})
+    modest = settings(tmp_path, training={**seldom, "keep_checkpoints": 1})
     train(modest, small_disk / "run", resume=True)
     train(modest, tmp_path / "whole")
     same_run(tmp_path / "whole", small_disk / "run")

@@ -17,7 +17,7 @@ import eyeline
 from eyeline.cli import _status
 from eyeline.config import LOWER_IS_BETTER, TrainingSettings
 from eyeline.runs import open_run
-from eyeline.training import Diverged
+from eyeline.training import Diverged, Trainer
 from eyeline.training.schedules import Progress
 
 
@@ -48,6 +48,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, bad: Callable[[int], bool], value: f
                 step.features.data.fill_(value)
         return step
 
+    monkeypatch.setattr(Trainer, "rehearse", lambda self: None)  # its batches are not those of the updates
     monkeypatch.setattr(Seq2Seq, "forward", forward)
 
 

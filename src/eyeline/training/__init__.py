@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import torch
 
 from eyeline.config import Config
 from eyeline.data.corpus import Corpus
-from eyeline.errors import ConfigError, RunError
-from eyeline.files import remove_leftovers
+from eyeline.errors import ConfigError, DataError, RunError, UserError
+from eyeline.files import cannot_write, remove_leftovers
+from eyeline.ladder import Seq2Seq
 from eyeline.runs import CONFIG, Run, create_run, open_run, save_config, save_weights
 from eyeline.training.card import CARD, write_card
 from eyeline.training.checkpoints import list_checkpoints, peek
@@ -22,6 +24,8 @@ from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
 from eyeline.training.starting import SPLIT, covered_before, start_from_vectors
 from eyeline.training.state import Position, reached
+from eyeline.training.trackers import TensorBoard, open_trackers
+from eyeline.training.updates import PairTooLarge, out_of_memory
 from eyeline.training.validation import Validator
 
 __all__ = ["Diverged", "Reporter", "Trainer", "train"]
@@ -97,12 +101,10 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
     if more:
         trainer.progress.since_best = 0
     told = covered_before(run.path)
-    with closing(Journal(run.path, trainer.position.step)) as journal:
+    with closing(_journal(run, trainer.position.step, reporter)) as journal:
         for covered in started:
             if covered not in told:
                 journal.log(SPLIT, 0, {"time_s": 0.0, **asdict(covered)})
-        if not journal.has_tensorboard:
-            reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
         validate = None
         if prepared.valid is not None:
             validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, torch.device(device))
@@ -112,7 +114,11 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
         def keep_best(position: Position) -> None:
             save_weights(model, run.weights, {"step": position.step, "version": 1})
 
-        reason = trainer.run(journal, validate, keep_best)
+        with _pairs_named(prepared):
+            trainer.rehearse()
+            if validate is not None:
+                _rehearse_validation(model, validate, config)
+            reason = trainer.run(journal, validate, keep_best)
     progress = trainer.progress
     reporter.note(f"done after {reason}, {duration(trainer.position.seconds)} of training")
     if progress.best is not None:
@@ -120,6 +126,39 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
     elif validate is not None:
         raise Diverged("no validation gave a finite number, so that no weights are the best", str(run.path), "see metrics.jsonl")
     write_card(run, model, trainer.position, progress, prepared)
+
+
+def _journal(run: Run, step: int, reporter: Reporter) -> Journal:
+    try:
+        trackers = open_trackers(run.config.training.trackers, run.path, step, run.config.to_dict(), reporter.warn)
+    except OSError as error:
+        raise cannot_write(error, run.path) from error
+    if not any(isinstance(tracker, TensorBoard) for tracker in trackers):
+        reporter.note("TensorBoard is not installed, so its files are not written: pip install 'eyeline[plots]'")
+    return Journal(run.path, step, trackers)
+
+
+@contextmanager
+def _pairs_named(prepared: Prepared) -> Iterator[None]:
+    """A pair that the memory does not hold is named by its file and line."""
+    try:
+        yield
+    except PairTooLarge as error:
+        pair = prepared.train.pairs[error.row]
+        raise DataError(error.what, pair.path, pair.line, error.hint) from None
+
+
+def _rehearse_validation(model: Seq2Seq, validate: Validator, config: Config) -> None:
+    """What would end a run at its first validation ends it now. Raises UserError."""
+    model.eval()
+    try:
+        validate.rehearse()
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        what = "the memory does not hold the largest batch of the validation pairs"
+        where = f"training.batch_tokens={config.training.batch_tokens}, search.batch_tokens={config.search.batch_tokens}"
+        raise UserError(what, where, "lower them") from None
 
 
 def _stored(out: Path, resume: bool) -> Run | None:

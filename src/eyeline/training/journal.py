@@ -1,4 +1,4 @@
-"""What a training run leaves to read: metrics.jsonl and TensorBoard's files. Knows numbers and texts; not models."""
+"""What a training run leaves to read: metrics.jsonl, and what trackers make of the same. Knows numbers and texts; not models."""
 
 from __future__ import annotations
 
@@ -6,36 +6,31 @@ import errno
 import json
 import math
 import os
-import warnings
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from eyeline.errors import MissingExtra, require
 from eyeline.files import cannot_write, write_text
+from eyeline.training.trackers import Pixels, Tracker
 
 
 class Journal:
-    """Appends one JSON object a logged event, and the same numbers to TensorBoard where it is installed.
+    """Appends one JSON object a logged event, and tells trackers the same numbers.
 
     Args:
         run: the run directory.
         step: where the run goes on; events after it, left by a session that was killed, are dropped, so that each stands once.
+        trackers: closed with the journal.
     """
 
-    def __init__(self, run: Path, step: int) -> None:
-        self.path = run / "metrics.jsonl"
+    def __init__(self, run: Path, step: int, trackers: Sequence[Tracker] = ()) -> None:
+        self.path, self.trackers = run / "metrics.jsonl", trackers
         kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step]
         write_text(self.path, "".join(line + "\n" for line in kept))
         try:
             self._file = self.path.open("ab", buffering=0)  # unbuffered: a line is in the file when it is logged
-            self._board = _tensorboard(run / "tensorboard", step)
         except OSError as error:
             raise cannot_write(error, self.path) from error
-
-    @property
-    def has_tensorboard(self) -> bool:
-        return self._board is not None
 
     def log(self, split: str, step: int, values: dict[str, Any]) -> None:
         """Logs an event of `train`, `valid` or `test`. What is not a finite number is written as null.
@@ -48,23 +43,32 @@ class Journal:
         try:
             if self._file.write(line) != len(line):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            if self._board is not None:
-                for key, value in plain.items():
-                    if isinstance(value, int | float):
-                        self._board.add_scalar(f"{split}/{key}", value, step)
+            numbers = {f"{split}/{key}": value for key, value in plain.items() if isinstance(value, int | float)}
+            for tracker in self.trackers:
+                tracker.numbers(step, numbers)
         except OSError as error:
             raise cannot_write(error, self.path) from error
 
     def text(self, name: str, step: int, text: str) -> None:
-        """A text for TensorBoard alone, such as example outputs."""
-        if self._board is not None:
-            self._board.add_text(name, text, step)
+        """A text for trackers alone, such as example outputs. Raises UserError when the disk is full."""
+        try:
+            for tracker in self.trackers:
+                tracker.text(name, step, text)
+        except OSError as error:
+            raise cannot_write(error, self.path.parent) from error
+
+    def picture(self, name: str, step: int, pixels: Pixels) -> None:
+        """A picture [height, width, 3] for trackers alone. Raises UserError when the disk is full."""
+        try:
+            for tracker in self.trackers:
+                tracker.picture(name, step, pixels)
+        except OSError as error:
+            raise cannot_write(error, self.path.parent) from error
 
     def close(self) -> None:
         self._file.close()
-        if self._board is not None:
-            with suppress(OSError):  # of a full disk, which `log` has told of
-                self._board.close()
+        for tracker in self.trackers:
+            tracker.close()
 
 
 def _plain(value: Any) -> Any:
@@ -83,15 +87,3 @@ def _step(line: str) -> int:
         return int(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return -1
-
-
-def _tensorboard(directory: Path, step: int) -> Any:
-    try:
-        require("tensorboard", "plots")
-    except MissingExtra:
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its own imports, which users can do nothing about
-        from torch.utils.tensorboard import SummaryWriter
-
-        return SummaryWriter(str(directory), purge_step=step + 1 if step else None)

@@ -99,6 +99,20 @@ class Trainer:
             self.state.progress = Progress(self.settings.metric, factor=loaded.progress.factor)
         return True
 
+    def rehearse(self) -> None:
+        """Works through the largest batches and throws that away, so that what does not fit is known at once.
+
+        Raises:
+            PairTooLarge: the memory does not hold a single pair.
+        """
+        self.model.train()
+        for batch in self.windows.worst(self.position.epoch):
+            B, S, T = len(batch.rows), batch.source.ids.shape[1], batch.outputs.shape[1]
+            parts = self.updater.rehearse(batch)
+            if parts > 1:
+                what = f"the memory does not hold a batch of {B} pairs of up to {S} and {T} tokens, which takes {parts} parts"
+                self.reporter.warn(f"{what}; lower training.batch_tokens={self.settings.batch_tokens}")
+
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
     def run(self, journal: Journal, validate: Callable[[Position], float] | None, keep_best: Callable[[Position], None]) -> str:

@@ -20,6 +20,14 @@ from eyeline.training.windows import Windows
 LARGEST_LOSS = 1e6  # nats a token; saturated cells keep a loss finite, at 1e30, long after everything learnt is gone
 
 
+class PairTooLarge(UserError):
+    """The memory does not hold a single pair: `row`, from 0, of those that are trained on."""
+
+    def __init__(self, what: str, row: int, hint: str) -> None:
+        self.row = row
+        super().__init__(what, f"training pair {row + 1}", hint)
+
+
 @dataclass(frozen=True)
 class Update:
     """What became of an update."""
@@ -53,7 +61,7 @@ class Updater:
         """Update `number`, from 1, at the learning `rate`; the gradient is the mean over the window's real target tokens.
 
         Raises:
-            UserError: when the memory does not hold a single pair.
+            PairTooLarge: the memory does not hold a single pair.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -76,7 +84,7 @@ class Updater:
         Nothing is changed by it, the states of the random generators included.
 
         Raises:
-            UserError: when the memory does not hold a single pair.
+            PairTooLarge: the memory does not hold a single pair.
         """
         parameters = [] if self.optimizer.state else [p for p in self.model.parameters() if p.requires_grad]
         moments = [torch.empty_like(parameter) for parameter in parameters for _ in range(2)]  # what Adam will need
@@ -132,7 +140,7 @@ class Updater:
             return self.windows.halves(batch)
         S, T = batch.source.ids.shape[1], batch.outputs.shape[1]
         hint = "leave it out with a lower data.max_length and data.too_long: skip, or take a smaller model"
-        raise UserError(f"the memory does not hold a single pair of {S} and {T} tokens", f"pair {int(batch.rows[0]) + 1}", hint)
+        raise PairTooLarge(f"the memory does not hold a single pair of {S} and {T} tokens", int(batch.rows[0]), hint)
 
 
 def out_of_memory(error: BaseException) -> bool:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from eyeline.config import Config
-from eyeline.contracts import Hypothesis
-from eyeline.data.batches import sequential_batches
-from eyeline.data.coding import Coder
+from eyeline.contracts import END, RESERVED, Hypothesis
+from eyeline.data.batches import Indices, sequential_batches
+from eyeline.data.coding import Coder, Read
 from eyeline.errors import RunError
 from eyeline.ladder import Seq2Seq
-from eyeline.loss import negative_log_likelihood
-from eyeline.metrics import corpus_score
+from eyeline.loss import Loss, negative_log_likelihood
+from eyeline.metrics import Score, corpus_score
 from eyeline.search import default_max_length, search
+from eyeline.training.examples import Example
 from eyeline.training.journal import Journal
 from eyeline.training.portions import Portion
 from eyeline.training.reporting import Reporter
 from eyeline.training.state import Position
 
 EXAMPLES = 3  # outputs shown at each validation
+FEW = 8  # tokens of each output that a rehearsal looks for
 
 
 @dataclass
@@ -48,23 +51,41 @@ class Validator:
         perplexity = math.exp(loss) if loss < 700 else math.inf
         values: dict[str, object] = {"time_s": round(position.seconds, 3), "loss": loss, "perplexity": perplexity}
         line = f"validation at step {step}: loss {loss:.4f}  perplexity {perplexity:.3f}"
-        shown = range(min(EXAMPLES, len(self.corpus)))
-        outputs = self._outputs(shown if metric == "loss" else range(len(self.corpus))) if math.isfinite(loss) else None
-        score = loss
-        if outputs is None:
+        score = loss if math.isfinite(loss) else math.nan
+        examples: list[Example] = []
+        try:
+            if math.isfinite(loss) and metric != "loss":
+                measured = self.score()
+                score = measured.score
+                values |= {metric: score, "signature": measured.signature}
+                line += f"  {metric} {score:.2f} [{measured.signature}]"
+            if math.isfinite(loss):
+                examples = self.examples()
+        except RunError as error:  # probabilities that are no numbers, as too large weights can make them on an output's own path
+            self.reporter.warn(str(error))
             score = math.nan
-        elif metric != "loss":
-            measured = corpus_score(metric, outputs, [self._reference(place) for place in range(len(self.corpus))])
-            score = measured.score
-            values |= {metric: score, "signature": measured.signature}
-            line += f"  {metric} {score:.2f} [{measured.signature}]"
         self.journal.log("valid", step, {**values, "n": len(self.corpus)})
-        self.reporter.note(line)
-        examples = [self._example(place, output) for place, output in zip(shown, outputs or (), strict=False)]
-        for example in examples:
-            self.reporter.note(f"  {example}")
-        self.journal.text("examples", step, "\n\n".join(examples))
+        self.reporter.note(f"{line}  over {len(self.corpus):,} pairs")
+        self._show(examples, step)
         return score
+
+    def _show(self, examples: Sequence[Example], step: int) -> None:
+        for example in examples:
+            for line in example.lines():
+                self.reporter.note(f"  {line}")
+        self.journal.text("examples", step, "\n\n".join("\n".join(example.lines()) for example in examples))
+        for number, example in enumerate(examples if self.journal.trackers else (), 1):
+            picture = example.picture()
+            if picture is not None:
+                self.journal.picture(f"alignment/{number}", step, picture)
+
+    def rehearse(self) -> None:
+        """The largest batch of the loss, and the first steps of the largest of the search: what would fail does so at once."""
+        with torch.inference_mode(), suppress(RunError):  # of numbers that are none, which validation says when it counts
+            lengths = np.maximum(self.corpus.source_lengths, self.corpus.target_lengths)
+            self._sums(sequential_batches(lengths, self.config.training.batch_tokens)[0])
+            rows = sequential_batches(self.corpus.source_lengths, self.config.search.batch_tokens)[0]
+            search(self.model, self.corpus.sources.batch(rows).to(self.device), beam_size=1, max_length=FEW, attention=False)
 
     def loss(self) -> float:
         """Plain cross-entropy a real target token, natural log, over every pair."""
@@ -72,45 +93,55 @@ class Validator:
         lengths = np.maximum(self.corpus.source_lengths, self.corpus.target_lengths)
         with torch.inference_mode():
             for rows in sequential_batches(lengths, self.config.training.batch_tokens):
-                batch = self.corpus.batch(rows).to(self.device)
-                step = self.model(batch.source, batch.inputs)
-                head = self.model.head
-                loss = negative_log_likelihood(head, step, batch.source, batch.outputs, batch.target_mask)
-                nll, tokens = nll + float(loss.nll), tokens + loss.tokens
+                sums = self._sums(rows)
+                nll, tokens = nll + float(sums.nll), tokens + sums.tokens
         return nll / tokens
 
-    def _outputs(self, places: Sequence[int]) -> list[str] | None:
-        """As `outputs`; None where probabilities are no numbers, as too large weights can make them on an output's own path."""
-        try:
-            return self.outputs(places)
-        except RunError as error:
-            self.reporter.warn(str(error))
-            return None
+    def _sums(self, rows: Indices) -> Loss:
+        batch = self.corpus.batch(rows).to(self.device)
+        step = self.model(batch.source, batch.inputs)
+        return negative_log_likelihood(self.model.head, step, batch.source, batch.outputs, batch.target_mask)
 
-    def outputs(self, places: Sequence[int]) -> list[str]:
-        """What the model answers to the pairs at `places`, as a user would see it."""
-        answers = [""] * len(places)
-        chosen = np.asarray(places, dtype=np.int64)
+    def score(self) -> Score:
+        """The corpus score of what the model answers to every pair, as a user would see it. Raises RunError for NaN."""
+        outputs, references = [""] * len(self.corpus), [self._reference(place) for place in range(len(self.corpus))]
+        for rows in sequential_batches(self.corpus.source_lengths, self.config.search.batch_tokens):
+            for place, hypothesis in zip(rows.tolist(), self._answers(rows, attention=False), strict=True):
+                outputs[place] = self._text(hypothesis, self._read(place))
+        return corpus_score(self.config.training.metric, outputs, references)
+
+    def examples(self) -> list[Example]:
+        """The answers to the first few pairs, with where the model looked. Raises RunError for NaN."""
+        rows = np.arange(min(EXAMPLES, len(self.corpus)))
+        return [self._example(place, hypothesis) for place, hypothesis in enumerate(self._answers(rows, attention=True))]
+
+    def _answers(self, rows: Indices, *, attention: bool) -> list[Hypothesis]:
         with torch.inference_mode():
-            for rows in sequential_batches(self.corpus.source_lengths[chosen], self.config.search.batch_tokens):
-                source = self.corpus.sources.batch(chosen[rows]).to(self.device)
-                most = [min(default_max_length(length), self.config.most_tokens[0]) for length in source.lengths.tolist()]
-                found = search(self.model, source, beam_size=1, max_length=self.config.search.max_length or most, attention=False)
-                for row, hypotheses in zip(rows, found, strict=True):
-                    answers[row] = self._text(places[row], hypotheses[0])
-        return answers
+            source = self.corpus.sources.batch(rows).to(self.device)
+            most = [min(default_max_length(length), self.config.most_tokens[0]) for length in source.lengths.tolist()]
+            longest = self.config.search.max_length or most
+            return [found[0] for found in search(self.model, source, beam_size=1, max_length=longest, attention=attention)]
 
-    def _text(self, place: int, hypothesis: Hypothesis) -> str:
+    def _read(self, place: int) -> Read:
         pair = self.portion.pairs[place]
-        source = self.coder.read(self.coder.encode(pair.source, pair.features), pair.source)
+        return self.coder.read(self.coder.encode(pair.source, pair.features), pair.source)
+
+    def _text(self, hypothesis: Hypothesis, source: Read) -> str:
         return self.coder.judged(self.coder.decode(hypothesis.ids, source))
 
     def _reference(self, place: int) -> str:
         """The target spelt as a perfect output would be, so that another Unicode form or case in the file is no error."""
         return self.coder.compared(self.portion.pairs[place].target)
 
-    def _example(self, place: int, output: str) -> str:
-        pair = self.portion.pairs[place]
-        if output == self._reference(place):
-            return f"✓ {pair.source} → {output}"
-        return f"✗ {pair.source} → {output}  (reference {pair.target})"
+    def _example(self, place: int, hypothesis: Hypothesis) -> Example:
+        pair, source = self.portion.pairs[place], self._read(place)
+        weights = hypothesis.attention.get("source")
+        return Example(
+            source=pair.source,
+            output=self._text(hypothesis, source),
+            reference=self._reference(place),
+            target=pair.target,
+            source_tokens=[*source.encoded.tokens, RESERVED[END]],
+            tokens=self.coder.tokens(hypothesis.ids, source),
+            weights=None if weights is None else weights.double().numpy(),
+        )
