@@ -122,7 +122,7 @@ class SearchSettings(Settings):
     length_penalty: Real = Field(1.0, ge=0)
     """hypotheses are ranked by score / length^penalty, END counted"""
     coverage_penalty: Real = Field(0.0, ge=0)
-    """β of Wu et al. 2016: finished hypotheses lose β Σ log min(attention that each source symbol had, 1)"""
+    """β of Wu et al. 2016: finished hypotheses gain β Σ log min(attention that each source symbol had, 1), which is at most 0"""
     no_repeat_ngram: Whole = Field(0, ge=0)
     """so many tokens in a row come at most once in an output; 0: they may come again"""
     min_length: Whole = Field(0, ge=0)

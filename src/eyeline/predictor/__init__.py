@@ -94,7 +94,7 @@ class Predictor:
             batch_tokens: padded source tokens decoded at a time, each counted once for every hypothesis.
             too_long: for sources of more tokens than training accepted; None predicts them as they are.
             attention: whether predictions carry their alignment.
-            coverage_penalty: outputs lose so many times the sum of log min(attention that each source token had, 1).
+            coverage_penalty: outputs lose so many times the sum of -log min(attention that each source token had, 1).
             no_repeat_ngram: so many tokens in a row come at most once in an output; 0 allows more.
 
         Raises:
