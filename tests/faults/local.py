@@ -151,9 +151,10 @@ def projected_scores_not_scaled(patch: pytest.MonkeyPatch) -> None:
 
 @fault("luong-projected-dot-rank3-bi-fed-lstm-2x2", "float64_equals_the_reference_formula")
 def scaled_by_the_width_instead_of_the_rank(patch: pytest.MonkeyPatch) -> None:
-    real = scores.ProjectedDotScore.forward
-    patch.setattr(
-        scores.ProjectedDotScore,
-        "forward",
-        lambda self, query, keys: real(self, query, keys) * (self.size / query.shape[-1]) ** 0.5,
-    )
+    real = scores.ProjectedDotScore.__init__
+
+    def init(self: Any, query_size: int, key_size: int, rank: int) -> None:
+        real(self, query_size, key_size, rank)
+        self.size = query_size
+
+    patch.setattr(scores.ProjectedDotScore, "__init__", init)
