@@ -48,7 +48,7 @@ BINARY = ("word2vec.bin", "without-line-ends.vectors")
 
 
 def written(path: Path, content: bytes) -> Path:
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(gzip.compress(content, mtime=0) if path.suffix == ".gz" else content)
     return path
 
 
@@ -181,7 +181,7 @@ def test_other_rows_may_be_no_text(tmp_path: Path) -> None:
         ),
         ("blank.bin", b"1 3\n" + b"a" * 70_000 + b"\0", "vector 1 has no token: 65,536 bytes without a blank (FILE)"),
         ("model.bin", b"\xba\x16\x4f\x2f" + bytes(100), "a fastText model, not vectors (FILE); its .vec file has them"),
-        ("packed.vec", gzip.compress(text(TWO)), "compressed, but its name does not end in .gz (FILE); rename it"),
+        ("packed.vec", gzip.compress(text(TWO), mtime=0), "compressed, but its name does not end in .gz (FILE); rename it"),
         ("packed.txt", b"PK\x03\x04" + bytes(100), "a zip archive (FILE); unpack it"),
         ("plain.vec.gz", text(TWO), "damaged or incomplete gzip"),
     ],
