@@ -46,6 +46,13 @@ def reversal(count: int, seed: int) -> list[tuple[str, str]]:
     return [(" ".join(symbols), " ".join(reversed(symbols))) for symbols in sources]
 
 
+def linked_copies(count: int, seed: int) -> list[tuple[str, str, str]]:
+    """Symbols out of a–f, the same again, and the links between them."""
+    draw = random.Random(seed)
+    lines = [[draw.choice("abcdef") for _ in range(draw.randint(1, 7))] for _ in range(count)]
+    return [(" ".join(line), " ".join(line), " ".join(f"{i}-{i}" for i in range(len(line)))) for line in lines]
+
+
 CALLED = (
     ("my name is {0}", "hello {0}"),
     ("{0} lives in {1}", "in {1} there is {0}"),
@@ -90,7 +97,8 @@ def write_pairs(path: Path, pairs: Iterable[Sequence[str]]) -> str:
 
 class ToyRuns:
     """Run directories by name: one a rung on reversed symbols; `bpe`, `features` and `odd`, which have learnt little; `points`
-    and `letters`, which sort by pointing; `names` and `names-transformer`, which copy."""
+    and `letters`, which sort by pointing; `names` and `names-transformer`, which copy; `guided`, a Transformer whose first
+    layer's second head was drawn to gold links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -108,6 +116,7 @@ class ToyRuns:
                 "letters": self._letters,
                 "names": self._names,
                 "names-transformer": self._names_transformer,
+                "guided": self._guided,
             }
             config = make[name]() if name in make else self._reversal(name)
             quiet = Reporter(-1, Console(file=io.StringIO()))
@@ -182,6 +191,24 @@ class ToyRuns:
             "dropout": 0.0,
         }
         config["training"] |= {"steps": 250, "learning_rate": 0.005, "warmup_steps": 30, "schedule": "linear"}
+        return config
+
+    def _guided(self) -> dict[str, Any]:
+        pairs = linked_copies(400, 1)
+        config = self._config("transformer", "linked", pairs, pairs[:30], {"kind": "whitespace-symbols"})
+        config["data"] |= {"columns": ["source", "target", "alignment"]}
+        config["model"] = {
+            "architecture": "transformer",
+            "size": 16,
+            "heads": 2,
+            "encoder_layers": 1,
+            "decoder_layers": 2,
+            "feedforward_size": 32,
+            "dropout": 0.0,
+            "alignment_layer": 0,
+            "alignment_head": 1,
+        }
+        config["training"] |= {"steps": 120, "batch_tokens": 512, "warmup_steps": 10, "guided_alignment": 2.0}
         return config
 
     def _config(
