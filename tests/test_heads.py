@@ -14,8 +14,8 @@ import torch
 import eyeline
 from eyeline.contracts import BEGIN, Source
 from eyeline.errors import ConfigError, DataError, RunError
-from eyeline.evaluation import align_by, align_pairs, chosen_head, gold_links, heads, keep_head, rank_heads, selects, table
-from eyeline.evaluation.heads import CELLS, Head, check_keeping
+from eyeline.evaluation import Head, align_by, align_pairs, chosen_head, gold_links, heads, keep_head, rank_heads, selects, table
+from eyeline.evaluation.heads import CELLS, check_keeping
 from eyeline.ladder import Seq2Seq
 from eyeline.metrics import GoldLinks, alignment_scores
 from eyeline.predictor import Asked, Predictor

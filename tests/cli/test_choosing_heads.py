@@ -75,6 +75,7 @@ def test_a_kept_head_is_what_the_run_shows(eyeline: Command, run: Path, held_out
     eyeline("attend", run, "--source", "a b c d", "-o", tmp_path / "a.json").well()
     value = json.loads((tmp_path / "a.json").read_bytes())
     assert [row.index(max(row)) for row in value["weights"][:4]] == [0, 1, 2, 3]
+    assert value["note"].startswith("run (transformer, layer 0, head 1): predicted")
     assert "best: what the run shows as it is" in eyeline("align", run, held_out, "--best-head").well().err
     eyeline("align", run, held_out, "--layer", "-1", "--keep").well()
     assert (model_of(run)["alignment_layer"], model_of(run)["alignment_head"]) == (1, None)

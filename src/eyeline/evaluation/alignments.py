@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eyeline.config import Config
+from eyeline.config_models import PointerGeneratorTransformerSettings, StateSpaceSettings, TransformerSettings
 from eyeline.errors import UserError
 from eyeline.evaluation.pairs import source_lines
 from eyeline.figures import AlignmentMatrix, heading
@@ -25,6 +28,37 @@ from eyeline.predictor import Predictor, SearchOptions
 from eyeline.text.records import Pair
 from eyeline.text.words import word_spans
 from eyeline.training.links import token_links
+
+
+class Head(NamedTuple):
+    """Whose cross-attention."""
+
+    layer: int  # of the decoder, from 0
+    number: int | None  # of the layer, from 0; None: the mean of them all
+
+    def __str__(self) -> str:
+        return f"layer {self.layer}, " + ("mean of its heads" if self.number is None else f"head {self.number}")
+
+    @property
+    def options(self) -> str:
+        """What selects it for one command."""
+        return f"--layer {self.layer}" + ("" if self.number is None else f" --head {self.number}")
+
+    @property
+    def settings(self) -> str:
+        """What selects it for good."""
+        number = "null" if self.number is None else self.number
+        return f"model.alignment_layer={self.layer} and model.alignment_head={number}"
+
+
+def shown_head(config: Config) -> Head | None:
+    """The head that a run shows; None where it has one attention, none, or one of its own for copying."""
+    model = config.model
+    if isinstance(model, TransformerSettings | StateSpaceSettings):
+        return Head(range(model.decoder_layers)[model.alignment_layer], model.alignment_head)
+    if isinstance(model, PointerGeneratorTransformerSettings) and model.copy_head != "learned":
+        return Head(model.decoder_layers - 1, model.copy_head)
+    return None
 
 
 def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> list[Links]:
@@ -122,7 +156,9 @@ def alignment_matrix(
     """
     if predictor.is_blank(source):
         raise UserError("there is nothing to look at in a source of white space", "--source")
-    name = f"{predictor.run.path.resolve().name} ({predictor.config.model.architecture})"
+    head = shown_head(predictor.config)
+    where = "" if head is None else f", {head}"
+    name = f"{predictor.run.path.resolve().name} ({predictor.config.model.architecture}{where})"
     shown = source.replace("\t", " ")
     if target is None:
         prediction = predictor.predict([source], beam_size=beam_size)[0]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from eyeline.config import Config
-from eyeline.config_models import PointerGeneratorTransformerSettings, Seq2SeqSettings, StateSpaceSettings, TransformerSettings
+from eyeline.config_models import Seq2SeqSettings, StateSpaceSettings, TransformerSettings
 from eyeline.data.batches import sequential_batches
 from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, DataError, RunError
-from eyeline.evaluation.alignments import align_pairs, attention_links, given_pairs, gold_links
+from eyeline.evaluation.alignments import Head, align_pairs, attention_links, given_pairs, gold_links, shown_head
 from eyeline.metrics import AlignmentScores, GoldLinks, LinkCounts, Links
 from eyeline.predictor import Predictor
 from eyeline.runs import save_config
@@ -24,24 +23,6 @@ from eyeline.text.records import Pair
 CELLS = 2**22  # attention weights of all layers and heads that stand in memory together, but for a single pair that has more
 
 Looks = npt.NDArray[np.float32]
-
-
-class Head(NamedTuple):
-    """Whose cross-attention."""
-
-    layer: int  # of the decoder, from 0
-    number: int | None  # of the layer, from 0; None: the mean of them all
-
-    @property
-    def options(self) -> str:
-        """What selects it for one command."""
-        return f"--layer {self.layer}" + ("" if self.number is None else f" --head {self.number}")
-
-    @property
-    def settings(self) -> str:
-        """What selects it for good."""
-        number = "null" if self.number is None else self.number
-        return f"model.alignment_layer={self.layer} and model.alignment_head={number}"
 
 
 @dataclass(frozen=True)
@@ -71,16 +52,6 @@ def chosen_head(predictor: Predictor, layer: int | None, head: int | None) -> He
     if head is not None and not 0 <= head < heads:
         raise ConfigError(f"each layer has {heads} heads, which count from 0", f"--head {head}")
     return Head(range(layers)[layer], head)
-
-
-def shown_head(config: Config) -> Head | None:
-    """The head that a run shows; None where it has one attention, none, or one of its own for copying."""
-    model = config.model
-    if isinstance(model, TransformerSettings | StateSpaceSettings):
-        return Head(range(model.decoder_layers)[model.alignment_layer], model.alignment_head)
-    if isinstance(model, PointerGeneratorTransformerSettings) and model.copy_head != "learned":
-        return Head(model.decoder_layers - 1, model.copy_head)
-    return None
 
 
 def align_by(predictor: Predictor, pairs: Sequence[Pair], head: Head | None, *, words: bool) -> list[Links]:
