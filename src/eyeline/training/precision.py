@@ -1,0 +1,87 @@
+"""In which numbers a model is computed: single precision, or half as many bits where that is safe. Knows devices; no models.
+
+Weights, their gradients, moments, sums and logarithms stay in single precision; products of matrices are taken in the chosen one
+(automatic mixed precision, Micikevicius et al. 2018). Half precision (fp16) has so few small numbers that gradients vanish: there
+the loss is scaled up, and gradients down again (section 3.2).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+from eyeline.errors import ConfigError
+
+Precision = Literal["fp32", "bf16", "fp16"]
+TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
+LARGEST, SMALLEST = 2.0**16, 1.0
+PATIENCE = 1000  # updates without overflow after which twice the scale is tried
+WIDTH = 384  # of the matrices that are multiplied to see how fast a device is
+
+
+@dataclass
+class LossScale:
+    """What the loss is multiplied with, and gradients divided by. A value that travels in checkpoints."""
+
+    value: float = 1.0
+    sound: int = 0  # updates in a row without overflow
+
+    @classmethod
+    def of(cls, precision: Precision) -> LossScale:
+        return cls(LARGEST if precision == "fp16" else 1.0)
+
+    def update(self, finite: bool, precision: Precision) -> bool:
+        """Takes in whether the gradients were finite; returns whether that they were not is the scale's own fault.
+
+        It is halved when they were not, and doubled after a thousand updates in a row in which they were.
+        """
+        if precision != "fp16":
+            return False
+        if finite:
+            self.sound += 1
+            if self.sound >= PATIENCE:
+                self.value, self.sound = min(LARGEST, self.value * 2), 0
+            return False
+        fault = self.value > SMALLEST
+        self.value, self.sound = max(SMALLEST, self.value / 2), 0
+        return fault
+
+
+def cast(precision: Precision, device: torch.device) -> torch.autocast:
+    """Inside, products are computed in the chosen precision."""
+    return torch.autocast(device.type, TYPES.get(precision, torch.bfloat16), enabled=precision != "fp32")
+
+
+def check(precision: Precision, device: torch.device) -> str:
+    """Whether the precision is worth its loss on this device: a warning, or nothing.
+
+    Raises:
+        ConfigError: it cannot be had here.
+    """
+    if precision == "fp32":
+        return ""
+    where = f"training.precision={precision}"
+    if device.type == "cpu" and precision == "fp16":
+        raise ConfigError("fp16 is for GPUs", where, "use bf16 or fp32")
+    if device.type == "cuda" and precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise ConfigError(f"{torch.cuda.get_device_name(device)} does not compute in bf16", where, "use fp16 or fp32")
+    if device.type != "cpu":
+        return ""
+    ratio = slowness(TYPES[precision])
+    return f"a product of matrices in {precision} takes {ratio:.1f} times as long as in fp32 on this CPU" if ratio > 1 else ""
+
+
+def slowness(kind: torch.dtype) -> float:
+    """How many times as long as in fp32 the CPU takes for a product of matrices; the best of a few tries each."""
+    a, b = torch.ones(WIDTH, WIDTH), torch.ones(WIDTH, WIDTH)
+    times: dict[torch.dtype, list[float]] = {torch.float32: [], kind: []}
+    for _ in range(4):  # in turns, so that what else the machine does disturbs both alike; the first try of each warms up
+        for dtype, taken in times.items():
+            x, y = a.to(dtype), b.to(dtype)
+            began = time.process_time()
+            torch.mm(x, y)
+            taken.append(time.process_time() - began)
+    return min(times[kind][1:]) / max(1e-9, min(times[torch.float32][1:]))
