@@ -42,6 +42,7 @@ from answers import (
     wider,
 )
 from eyeline.contracts import PAD
+from eyeline.nn import Dropout
 
 
 def teacher_forcing_equals_stepping(model: Any, dims: Dims) -> None:
@@ -50,21 +51,22 @@ def teacher_forcing_equals_stepping(model: Any, dims: Dims) -> None:
 
 
 def float64_equals_the_reference_formula(model: Any, dims: Dims) -> None:
-    """Each source alone, from weights alone, against the whole batch; 1e-10."""
+    """Each source alone, from weights alone, against the whole batch, either way; 1e-10."""
     exact = copy.deepcopy(model).double()
     weights = {name: weight.numpy() for name, weight in exact.state_dict().items()}
     source, inputs = some_source(dims), some_inputs(dims, len(LENGTHS))
-    answer = teacher(exact, source, inputs)
+    answers = {path.__name__: path(exact, source, inputs) for path in PATHS}
     for row, length in enumerate(LENGTHS):
         log_probs, attention = dims.reference(weights, alone(source, row), inputs[row].tolist())
         wanted = said(torch.from_numpy(log_probs))
-        wanted = nn.functional.pad(wanted, (0, answer.log_probs.shape[-1] - wanted.shape[-1]), value=IMPOSSIBLE)
-        worst = (answer.log_probs[row] - wanted).abs().max()
-        assert worst < 1e-10, f"row {row}: log-probabilities differ by {worst:.2e} from the reference"
-        assert (attention is None) == (not answer.attention)
-        if attention is not None:
-            worst = (answer.attention["source"][row, :, :length] - torch.from_numpy(attention)).abs().max()
-            assert worst < 1e-10, f"row {row}: attention differs by {worst:.2e} from the reference"
+        for way, answer in answers.items():
+            missing = answer.log_probs.shape[-1] - wanted.shape[-1]
+            worst = (answer.log_probs[row] - nn.functional.pad(wanted, (0, missing), value=IMPOSSIBLE)).abs().max()
+            assert worst < 1e-10, f"{way}: log-probabilities of row {row} differ by {worst:.2e} from the reference"
+            assert (attention is None) == (not answer.attention)
+            if attention is not None:
+                worst = (answer.attention["source"][row, :, :length] - torch.from_numpy(attention)).abs().max()
+                assert worst < 1e-10, f"{way}: attention of row {row} differs by {worst:.2e} from the reference"
 
 
 def probabilities_sum_to_one(model: Any, dims: Dims) -> None:
@@ -172,6 +174,25 @@ def every_parameter_gets_a_gradient(model: Any, dims: Dims) -> None:
         assert torch.isfinite(parameter.grad).all(), f"{name} has a gradient that is not finite"
         if name not in dims.no_gradient:
             assert parameter.grad.any(), f"the gradient of {name} is zero"
+
+
+def gradients_agree_both_ways(model: Any, dims: Dims) -> None:
+    """Teacher forcing, which training follows, has the gradients of stepping; 1e-10 of the largest, in float64."""
+    source, inputs = some_source(dims), some_inputs(dims, len(LENGTHS))
+    found = []
+    for path in PATHS:
+        learner = copy.deepcopy(model).double()
+        answer = path(learner, source, inputs)
+        chance = torch.Generator().manual_seed(0)
+        said = [answer.log_probs.where(answer.log_probs > IMPOSSIBLE, 0.0), *answer.attention.values()]
+        sum((each * torch.randn(each.shape, generator=chance, dtype=each.dtype)).sum() for each in said).backward()
+        found.append({name: parameter.grad for name, parameter in learner.named_parameters()})
+    for name, one in found[0].items():
+        other = found[1][name]
+        assert (one is None) == (other is None), f"{name} has a gradient one way alone"
+        if one is not None:
+            worst = (one - other).abs().max() / (1 + other.abs().max())
+            assert worst < 1e-10, f"the gradients of {name} differ by {worst:.2e}"
 
 
 def state_tensors(state: Any, name: str = "state") -> list[tuple[str, Tensor]]:
@@ -327,7 +348,7 @@ def nan_in_hidden_states_stays_there(model: Any, dims: Dims) -> None:
 def dropout_acts_in_training_alone(model: Any, dims: Dims) -> None:
     source, inputs = some_source(dims), some_inputs(dims, len(LENGTHS))
     learner = copy.deepcopy(model)
-    layers = [module for module in learner.modules() if isinstance(module, nn.Dropout)]
+    layers = [module for module in learner.modules() if isinstance(module, Dropout)]
     wanted = teacher(model, source, inputs).log_probs
     for rate in (0.5, 0.0):
         for layer in layers:
@@ -355,6 +376,7 @@ CHECKS: dict[str, Callable[[Any, Dims], None]] = {
         the_future_is_not_seen,
         the_past_is_seen,
         every_parameter_gets_a_gradient,
+        gradients_agree_both_ways,
         what_is_handed_on_changes_and_is_read,
         a_step_leaves_its_arguments_alone,
         select_equals_recomputing,
@@ -367,6 +389,7 @@ CHECKS: dict[str, Callable[[Any, Dims], None]] = {
 BACKWARD = frozenset(
     {  # checks that go backwards; the others need no graph
         every_parameter_gets_a_gradient.__name__,
+        gradients_agree_both_ways.__name__,
         an_empty_source_stays_finite.__name__,
         nan_in_hidden_states_stays_there.__name__,
     }

@@ -16,6 +16,7 @@ from . import (
     masks,
     pointing,
     state_space,
+    through_time,
     transformer,
 )
 from .registry import FAULTS, Fault
@@ -35,5 +36,6 @@ __all__ = [
     "masks",
     "pointing",
     "state_space",
+    "through_time",
     "transformer",
 ]

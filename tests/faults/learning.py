@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from eyeline.nn import embedding, scores
+from eyeline.nn import Dropout, embedding, scores
 
 from .registry import fault
 
@@ -26,12 +26,12 @@ def padding_learns(patch: pytest.MonkeyPatch) -> None:
 
 @fault("bahdanau-rnn-1x1", "dropout_acts_in_training_alone")
 def dropout_in_eval_mode(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(nn.Dropout, "forward", lambda self, inputs: nn.functional.dropout(inputs, self.p, training=True))
+    patch.setattr(Dropout, "forward", lambda self, inputs: nn.functional.dropout(inputs, self.p, training=True))
 
 
 @fault("bahdanau-rnn-1x1", "dropout_acts_in_training_alone")
 def dropout_asked_for_and_none_applied(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(nn.Dropout, "forward", lambda self, inputs: inputs)
+    patch.setattr(Dropout, "forward", lambda self, inputs: inputs)
 
 
 @fault("bahdanau-rnn-1x1", "save_and_load_change_nothing")

@@ -9,6 +9,7 @@ import pytest
 
 import battery
 from answers import Dims
+from eyeline.nn.through_time import ThroughTime
 from rungs import RUNGS, make
 
 
@@ -29,3 +30,11 @@ def test_battery(rung: str, check: str) -> None:
 @pytest.mark.parametrize("check", battery.CHECKS)
 def test_battery_with_one_embedding_for_both_sides(rung: str, check: str) -> None:
     battery.run(check, *make(RUNGS[rung], shared=True))
+
+
+@pytest.mark.parametrize("rung", ["bahdanau-bi-lstm-1x2", "luong-general-bi-fed-gru-2x2", "pointer-generator-bi-rnn-1x2"])
+@pytest.mark.parametrize("check", battery.CHECKS)
+def test_battery_without_derivatives_by_hand(rung: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plain loop, which mixed precision, coverage and windows take."""
+    monkeypatch.setattr(ThroughTime, "of", lambda stack, attention, embedded: None)
+    battery.run(check, *built(rung))

@@ -16,6 +16,7 @@ from eyeline.nn.attention import (
 from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.coverage import Coverage, CoveredAttention, CoveredKeys, FertilityCoverage, GatedCoverage, SumCoverage
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.feedforward import FeedForward, PostNorm, PreNorm, Residual, SwiGLU
 from eyeline.nn.heads import Generate, PointOrGenerate
@@ -89,6 +90,7 @@ __all__ = [
     "Distinct",
     "DotAttention",
     "DotScore",
+    "Dropout",
     "ElementEncoder",
     "Embedding",
     "Encoded",

@@ -18,6 +18,7 @@ from eyeline.nn.scores import (
     AdditiveScore,
     ConcatScore,
     DotScore,
+    Form,
     GeneralScore,
     ProjectedDotScore,
     ScaledDotScore,
@@ -72,6 +73,9 @@ class Keys:
 class Looking(Protocol):
     """What decoders ask of attention; see `Attention` for what each answers."""
 
+    @property
+    def form(self) -> Form | None: ...
+
     def remember(self, states: Tensor, mask: Tensor) -> Any: ...
 
     def start(self, keys: Any) -> Any: ...
@@ -88,6 +92,11 @@ class Attention(nn.Module):
     def __init__(self, score: Score) -> None:
         super().__init__()
         self.score = score
+
+    @property
+    def form(self) -> Form | None:
+        """How it scores, where each look is apart and at all of its source: nothing but the score tells it from others."""
+        return self.score.form
 
     def remember(self, states: Tensor, mask: Tensor) -> Keys:
         """Projects the keys of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""

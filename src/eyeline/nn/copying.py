@@ -8,9 +8,11 @@ from torch import Tensor, nn
 from eyeline.contracts import Step
 from eyeline.nn.attention import Looking
 from eyeline.nn.decoders import AttentionMemory, Fed, Sequential
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import ExtendedEmbedding
 from eyeline.nn.readout import Affine, Gate
 from eyeline.nn.recurrent import Encoding, Stack
+from eyeline.nn.through_time import ThroughTime
 
 
 class StepThenAttendGated(Sequential[Fed]):
@@ -43,7 +45,7 @@ class StepThenAttendGated(Sequential[Fed]):
         self.embedding, self.stack, self.bridge, self.attention = embedding, stack, bridge, attention
         self.readout, self.gate = readout, gate
         self.context_size = context_size
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoding: Encoding) -> AttentionMemory:
         return AttentionMemory(self.bridge(encoding.final), self.attention.remember(encoding.states, encoding.mask))
@@ -59,3 +61,9 @@ class StepThenAttendGated(Sequential[Fed]):
         features = self.dropout(self.readout(output, context))  # [R, F]
         gate = self.gate(context, output, embedded)  # [R]
         return Step(features, {"source": weights[:, 0]}, gate), Fed(hidden, context, looked)
+
+    def through_time(self, loop: ThroughTime, embedded: Tensor, memory: AttentionMemory) -> Step:
+        nothing = embedded.new_zeros(len(embedded), self.context_size)
+        found = loop(embedded, memory.initial, memory.keys, nothing, embedded.shape[1])
+        features = self.dropout(self.readout(found.outputs, found.contexts))  # [R, T, F]
+        return Step(features, {"source": found.weights}, self.gate(found.contexts, found.outputs, embedded))

@@ -136,6 +136,11 @@ class CoveredAttention(nn.Module):
         self.score, self.coverage = score, coverage
         self.term = nn.Linear(coverage.size, score.size, bias=False)
 
+    @property
+    def form(self) -> None:
+        """No look is apart from those before it."""
+        return None
+
     def remember(self, states: Tensor, mask: Tensor) -> CoveredKeys:
         """What is needed of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""
         values = states.masked_fill(mask[..., None], 0.0)

@@ -2,7 +2,7 @@
 
 Bahdanau looks and then steps; Luong steps and then looks; the fixed-vector decoders never look. Where nothing enters the next
 step but the token and the recurrent state, all positions of a teacher-forced target are computed at once (`Parallel`); else one
-by one (`Sequential`).
+after the other (`Sequential`): by a loop with hand-written derivatives where the parts have them, by `advance` where not.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from torch import Tensor, nn
 
 from eyeline.contracts import Memory, Step, select
 from eyeline.nn.attention import Looking
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.readout import Attentional, Maxout
 from eyeline.nn.recurrent import Encoding, Stack
+from eyeline.nn.through_time import ThroughTime
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,8 @@ class Sequential(nn.Module, ABC, Generic[S]):
     """A decoder that needs the result of one position to compute the next."""
 
     embedding: Embedding | ExtendedEmbedding
+    stack: Stack
+    attention: Looking
 
     @abstractmethod
     def start(self, memory: AttentionMemory) -> S: ...
@@ -120,9 +124,19 @@ class Sequential(nn.Module, ABC, Generic[S]):
     def step(self, token: Tensor, state: S, memory: AttentionMemory) -> tuple[Step, S]:
         return self.advance(self.embedding(token), state, memory)
 
+    @abstractmethod
+    def through_time(self, loop: ThroughTime, embedded: Tensor, memory: AttentionMemory) -> Step:
+        """What `in_turn` answers, by `loop`."""
+
     def forward(self, tokens: Tensor, memory: AttentionMemory) -> Step:
-        embedded, state, steps = self.embedding(tokens), self.start(memory), []
-        for position in range(tokens.shape[1]):
+        embedded = self.embedding(tokens)
+        loop = ThroughTime.of(self.stack, self.attention, embedded)
+        return self.in_turn(embedded, memory) if loop is None else self.through_time(loop, embedded, memory)
+
+    def in_turn(self, embedded: Tensor, memory: AttentionMemory) -> Step:
+        """The steps after the symbols embedded in [R, T, E], each from the state that the one before it left."""
+        state, steps = self.start(memory), []
+        for position in range(embedded.shape[1]):
             step, state = self.advance(embedded[:, position], state, memory)
             steps.append(step)
         return stack_steps(steps)
@@ -142,7 +156,7 @@ class StateOnly(Parallel[VectorMemory]):
     def __init__(self, embedding: Embedding, stack: Stack, bridge: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding, self.stack, self.bridge = embedding, stack, bridge
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoding: Encoding) -> VectorMemory:
         initial = self.bridge(encoding.final)
@@ -162,7 +176,7 @@ class ContextEveryStep(Parallel[VectorMemory]):
     def __init__(self, embedding: Embedding, stack: Stack, bridge: nn.Module, readout: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding, self.stack, self.bridge, self.readout = embedding, stack, bridge, readout
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoding: Encoding) -> VectorMemory:
         return VectorMemory(self.bridge(encoding.final), encoding.final[:, -1, 0], encoding.mask)
@@ -193,7 +207,7 @@ class Attentive(nn.Module):
     ) -> None:
         super().__init__()
         self.embedding, self.stack, self.bridge, self.attention, self.readout = embedding, stack, bridge, attention, readout
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoding: Encoding) -> AttentionMemory:
         return AttentionMemory(self.bridge(encoding.final), self.attention.remember(encoding.states, encoding.mask))
@@ -214,6 +228,13 @@ class AttendThenStep(Attentive, Sequential[Hidden]):
         outputs, hidden = self.stack(torch.cat([embedded[:, None], context], -1), state.hidden)  # [R, 1, D]
         features = self.dropout(self.readout(outputs[:, 0], context[:, 0], embedded))  # [R, F]
         return Step(features, {"source": weights[:, 0]}), Hidden(hidden, looked)
+
+    def through_time(self, loop: ThroughTime, embedded: Tensor, memory: AttentionMemory) -> Step:
+        context, weights, _ = self.attention.attend(memory.initial[:, -1, 0][:, None], memory.keys, None)  # the first look
+        found = loop(embedded, memory.initial, memory.keys, context[:, 0], embedded.shape[1] - 1)
+        contexts = torch.cat([context, found.contexts], 1)  # [R, T, C]
+        features = self.dropout(self.readout(found.outputs, contexts, embedded))  # [R, T, F]
+        return Step(features, {"source": torch.cat([weights, found.weights], 1)})
 
 
 class StepThenAttend(Attentive, Parallel[AttentionMemory]):
@@ -240,3 +261,13 @@ class StepThenAttendFed(Attentive, Sequential[Fed]):
         context, weights, looked = self.attention.attend(outputs, memory.keys, state.looked)  # [R, 1, C], [R, 1, S]
         features = self.dropout(self.readout(context[:, 0], outputs[:, 0]))  # [R, F]
         return Step(features, {"source": weights[:, 0]}), Fed(hidden, features, looked)
+
+    def through_time(self, loop: ThroughTime, embedded: Tensor, memory: AttentionMemory) -> Step:
+        if not isinstance(self.readout, Attentional):
+            return self.in_turn(embedded, memory)
+        rows, length, _ = embedded.shape
+        feed, readout = embedded.new_zeros(rows, self.readout.size), self.readout.linear.weight
+        noise = self.dropout.noise((length, rows, self.readout.size), embedded)
+        found = loop(embedded, memory.initial, memory.keys, feed, length, readout, noise)
+        assert found.features is not None
+        return Step(found.features, {"source": found.weights})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from eyeline.contracts import PAD, UNKNOWN
+from eyeline.nn.dropout import Dropout
 
 
 class Embedding(nn.Module):
@@ -18,7 +19,7 @@ class Embedding(nn.Module):
         self.table = nn.Embedding(vocabulary, size, padding_idx=PAD)
         nn.init.normal_(self.table.weight, std=size**-0.5)
         nn.init.zeros_(self.table.weight[PAD])
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.size = size
 
     def forward(self, ids: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from torch import Tensor, nn
 
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot
 
 
@@ -48,7 +49,7 @@ class Residual(nn.Module, ABC):
 
     def __init__(self, size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.norm, self.dropout = nn.LayerNorm(size), nn.Dropout(dropout)
+        self.norm, self.dropout = nn.LayerNorm(size), Dropout(dropout)
 
     @abstractmethod
     def enter(self, stream: Tensor) -> Tensor:

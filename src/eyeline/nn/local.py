@@ -26,6 +26,11 @@ class WindowedAttention(Attention):
         assert window >= 1, "a narrower window may fall between two positions"
         self.window = window
 
+    @property
+    def form(self) -> None:
+        """It does not look at all of its source."""
+        return None
+
     def weigh(self, query: Tensor, keys: Keys, centre: Tensor) -> tuple[Tensor, Tensor]:
         """Weights of the positions around `centre` [N, K·T], which sum to one, and their distances from it: both [N, K·T, S]."""
         distance = torch.arange(keys.mask.shape[1], device=centre.device) - centre[..., None]

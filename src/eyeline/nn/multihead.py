@@ -14,6 +14,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from eyeline.contracts import select
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
+from eyeline.nn.dropout import Dropout
 
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:
@@ -84,7 +85,7 @@ class MultiHeadAttention(nn.Module):
         self.query = glorot(nn.Linear(size, size))
         self.keys_and_values = glorot(nn.Linear(size if key_size is None else key_size, 2 * size), blocks=2)
         self.output = glorot(nn.Linear(size, size))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, states: Tensor, mask: Tensor) -> HeadKeys:
         """Projects keys and values of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""

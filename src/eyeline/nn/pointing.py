@@ -17,6 +17,7 @@ from eyeline.contracts import BEGIN, END, PAD, RESERVED, Deferred, Source, Step,
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.decoders import Hidden, Parallel
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.recurrent import Encoding, RecurrentLayers, Stack
 from eyeline.nn.scores import Score
@@ -52,7 +53,7 @@ class Vectors(nn.Module):
         super().__init__()
         self.map = nn.Linear(numbers, size)
         self.end = nn.Parameter(torch.empty(size).normal_(std=size**-0.5))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, source: Source) -> Tensor:
         """[B, S, E], zero where hidden. What stands at END and in the padding is never looked at, not even NaN.
@@ -168,7 +169,7 @@ class StepThenPoint(Parallel[PointMemory]):
         super().__init__()
         self.stack, self.bridge, self.score, self.choice = stack, bridge, score, choice
         self.begin = nn.Parameter(torch.empty(size).normal_(std=size**-0.5))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def remember(self, encoding: ElementEncoding) -> PointMemory:
         states = encoding.states.masked_fill(encoding.mask[..., None], 0.0)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 
 class Maxout(nn.Module):
-    """max over pairs of U [a; b; …]: the deep output of Bahdanau et al. 2015, A.2.2, and Cho et al. 2014, appendix A.2."""
+    """max over pairs of U [a; b; …]: the deep output of Bahdanau et al. 2015, A.2.2, and Cho et al. 2014, appendix A.2.
+
+    The pairs are neighbours in U. They are computed as two halves, which are compared without strides.
+    """
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
@@ -16,7 +21,24 @@ class Maxout(nn.Module):
 
     def forward(self, *vectors: Tensor) -> Tensor:
         """[..., size] from vectors [..., Dᵢ] whose widths sum to input_size."""
-        return self.linear(torch.cat(vectors, -1)).unflatten(-1, (self.size, 2)).amax(-1)  # type: ignore[no-any-return]
+        weight = self.linear.weight.view(self.size, 2, -1).transpose(0, 1).reshape(2 * self.size, -1)
+        halves = nn.functional.linear(torch.cat(vectors, -1), weight, self.linear.bias.view(self.size, 2).t().reshape(-1))
+        return _LargerHalf.apply(halves)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _LargerHalf(torch.autograd.Function):
+    """[..., D] the larger of x[..., i] and x[..., D + i]; of equal ones the second has the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, halves: Tensor) -> Tensor:
+        ctx.save_for_backward(halves)
+        return torch.maximum(*halves.chunk(2, -1))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        first, second = ctx.saved_tensors[0].chunk(2, -1)
+        of_first = torch.ops.aten.threshold_backward(gradient, first - second, 0.0)  # where the difference is positive
+        return torch.cat([of_first, gradient - of_first], -1)
 
 
 class Attentional(nn.Module):

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from eyeline.contracts import PAD, Source
+from eyeline.nn.dropout import Dropout
 
 
 def _planes(cell: nn.RNNBase) -> int:
@@ -55,7 +56,7 @@ class Stack(nn.Module):
         super().__init__()
         assert all(cell.num_layers == 1 and cell.batch_first and not cell.bidirectional for cell in layers)
         self.layers = nn.ModuleList(prepare_cell(cell) for cell in layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.size, self.depth, self.planes = layers[0].hidden_size, len(layers), _planes(layers[0])
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -89,7 +90,7 @@ class RecurrentLayers(nn.Module):
         super().__init__()
         self.embedding = embedding
         self.layers = nn.ModuleList(prepare_cell(cell) for cell in layers)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.size = layers[0].hidden_size * (2 if layers[0].bidirectional else 1)
         self.depth, self.planes = len(layers), _planes(layers[0])
 

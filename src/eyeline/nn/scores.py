@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 from torch import Tensor, nn
 
@@ -15,10 +16,25 @@ from eyeline.errors import ConfigError
 from eyeline.nn.additive import additive_scores
 
 
+@dataclass(frozen=True)
+class Form:
+    """A score as the tensors it is made of: with q = W x + b it is vᵀ tanh(q + k), or scale · qᵀ k where there is no v."""
+
+    weight: Tensor | None = None  # W [A, Dq]; None: the identity
+    bias: Tensor | None = None  # b [A]
+    vector: Tensor | None = None  # v [A]
+    scale: float = 1.0
+
+
 class Score(nn.Module, ABC):
     """A score function."""
 
     size: int  # A, the width of projected keys
+
+    @property
+    @abstractmethod
+    def form(self) -> Form | None:
+        """What `forward` computes, for those who write its derivatives themselves; None where it is of no such form."""
 
     @abstractmethod
     def project(self, keys: Tensor) -> Tensor:
@@ -49,6 +65,10 @@ class AdditiveScore(Score):
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return additive_scores(self.query(query), projected, self.vector.weight[0])
 
+    @property
+    def form(self) -> Form:
+        return Form(self.query.weight, self.query.bias, self.vector.weight[0])
+
 
 class ConcatScore(Score):
     """vᵀ tanh(W [q; k]): Luong et al. 2015, equation 8. W is applied to its two halves apart, which is the same sum."""
@@ -65,6 +85,10 @@ class ConcatScore(Score):
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         mixed = nn.functional.linear(query, self.mix.weight[:, : self.query_size])
         return additive_scores(mixed, projected, self.vector.weight[0])
+
+    @property
+    def form(self) -> Form:
+        return Form(self.mix.weight[:, : self.query_size], None, self.vector.weight[0])
 
 
 def _of_one_width(score: str, instead: str, query_size: int, key_size: int) -> None:
@@ -94,6 +118,10 @@ class DotScore(Score):
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return query @ projected.transpose(1, 2)
 
+    @property
+    def form(self) -> Form:
+        return Form()
+
 
 class GeneralScore(Score):
     """qᵀ W k: Luong et al. 2015, equation 8."""
@@ -108,6 +136,10 @@ class GeneralScore(Score):
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return query @ projected.transpose(1, 2)
+
+    @property
+    def form(self) -> Form:
+        return Form()
 
 
 class ScaledDotScore(Score):
@@ -127,6 +159,10 @@ class ScaledDotScore(Score):
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return query @ projected.transpose(1, 2) / math.sqrt(self.size)
+
+    @property
+    def form(self) -> Form:
+        return Form(scale=self.size**-0.5)
 
 
 class ProjectedDotScore(Score):
@@ -149,3 +185,7 @@ class ProjectedDotScore(Score):
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
         return self.query(query) @ projected.transpose(1, 2) / math.sqrt(self.size)  # type: ignore[no-any-return]
+
+    @property
+    def form(self) -> Form:
+        return Form(self.query.weight, scale=self.size**-0.5)

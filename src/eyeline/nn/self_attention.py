@@ -17,6 +17,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from eyeline.contracts import select
 from eyeline.nn.attention import masked_softmax
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
 
@@ -34,7 +35,7 @@ class Heads(nn.Module):
         self.heads, self.width, self.order = heads, head_width(size, heads), order
         self.inward = glorot(nn.Linear(size, 3 * size), blocks=3)
         self.outward = glorot(nn.Linear(size, size))
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def split(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T]."""

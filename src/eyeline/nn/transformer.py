@@ -12,6 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from eyeline.contracts import PAD, Deferred, Source, Step, select
+from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.feedforward import Residual
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
@@ -25,7 +26,7 @@ class PlacedEmbedding(nn.Module):
     def __init__(self, embedding: Embedding | ExtendedEmbedding, positions: Positions, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding, self.positions = embedding, positions
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.scale = embedding.size**0.5
 
     def forward(self, ids: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
