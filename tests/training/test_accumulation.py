@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from eyeline.config import TrainingSettings
 from eyeline.contracts import Source, Step
+from eyeline.data import plan
 from eyeline.data.corpus import Corpus
 from eyeline.ladder import Seq2Seq, build
-from eyeline.training import windows
 from eyeline.training.journal import Journal
 from eyeline.training.loop import Trainer
 
@@ -53,7 +53,7 @@ def trained(
     **values: Any,
 ) -> tuple[nn.Module, list[dict[str, Any]]]:
     """A model after the batches named by their rows, and what was logged."""
-    monkeypatch.setattr(windows, "epoch_batches", lambda *_: [np.array(rows) for rows in batches])
+    monkeypatch.setattr(plan, "epoch_batches", lambda *_: [np.array(rows) for rows in batches])
     model = model or tiny_model()
     given = TrainingSettings.model_validate({"epochs": 1, "learning_rate": 0.01, "clip_norm": 0, **values})
     corpus = Corpus.of([source for source, _ in pairs], [target for _, target in pairs])
@@ -141,8 +141,8 @@ def _without_end(real: Any) -> Any:
     """END has no loss in this test: its position is hidden."""
     from dataclasses import replace
 
-    def batch(self: Corpus, rows: Any) -> Any:
-        made = real(self, rows)
+    def batch(self: Corpus, rows: Any, epoch: int) -> Any:
+        made = real(self, rows, epoch)
         mask = made.target_mask | (made.outputs == 3)
         return replace(made, target_mask=mask, target_tokens=int((~mask).sum()))
 

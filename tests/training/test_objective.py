@@ -14,10 +14,10 @@ from small_runs import Listener, events, newest, same_run, same_tensors, setting
 from test_accumulation import PAIRS, Kept, tiny_model
 
 from eyeline.config import Config, TrainingSettings
+from eyeline.data import plan
 from eyeline.data.corpus import Corpus, Links
 from eyeline.errors import ConfigError
 from eyeline.loss import coverage_loss, guided_alignment_loss, negative_log_likelihood
-from eyeline.training import windows
 from eyeline.training.loop import Trainer
 from eyeline.training.objective import Objective
 
@@ -31,7 +31,7 @@ def linked() -> Corpus:
 
 def updated(weights: dict[str, float], batches: list[list[int]], out: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A model after one update from `batches`, and what was logged."""
-    monkeypatch.setattr(windows, "epoch_batches", lambda *_: [np.array(rows) for rows in batches])
+    monkeypatch.setattr(plan, "epoch_batches", lambda *_: [np.array(rows) for rows in batches])
     values = {"epochs": 1, "learning_rate": 0.01, "clip_norm": 0, "accumulate": len(batches), **weights}
     model, journal = tiny_model(), Kept(out)
     trainer = Trainer(model, linked(), TrainingSettings.model_validate(values), 1, out / "checkpoints", Listener())

@@ -6,6 +6,8 @@ holds, padding included. It never exceeds the budget, unless a single pair does,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -32,9 +34,16 @@ def epoch_batches(
     Returns:
         Indices [rows] of each batch, in the order of training.
     """
+    return shuffled_batches(source_lengths, target_lengths, batch_tokens, (seed, epoch))
+
+
+def shuffled_batches(
+    source_lengths: npt.ArrayLike, target_lengths: npt.ArrayLike, batch_tokens: int, key: Sequence[int]
+) -> list[Indices]:
+    """As `epoch_batches`, for any `key` of whole numbers: each another order."""
     sources, targets = np.asarray(source_lengths, dtype=np.int64), np.asarray(target_lengths, dtype=np.int64)
     assert sources.shape == targets.shape
-    random = np.random.default_rng(np.random.SeedSequence([seed, epoch]))
+    random = np.random.default_rng(np.random.SeedSequence(list(key)))
     sizes = np.maximum(sources, targets)
     # Pairs of like size lie together; among these, pairs of like shape, so that the shorter side is filled too.
     shape = (targets - sources) * (1 + JITTER * random.random(len(sizes)))

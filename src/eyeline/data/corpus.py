@@ -6,7 +6,7 @@ A pair may have more than ids: extended ids to copy from, real-valued elements, 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from eyeline.contracts import BEGIN, END, PAD, Source
+from eyeline.data.plan import Part
+from eyeline.data.rows import Column, Indices, Rows
 
-Ids = npt.NDArray[np.int32]
-Indices = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float32]
 
 
@@ -33,23 +33,21 @@ class Batch:
     rows: Tensor  # [B] long, on the CPU: which pairs of the corpus these are
     target_tokens: int  # real tokens in outputs, END counted
     links: Tensor | None = None  # [B, T, S] float, rows of gold links, 1 / (links of the row) each; zero rows have none
+    epoch: int | None = None  # whose noise it has
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch with its tensors on `device`; `rows` stay where they are."""
         moved = [tensor.to(device) for tensor in (self.inputs, self.outputs, self.target_mask)]
         links = None if self.links is None else self.links.to(device)
-        return Batch(self.source.to(device), moved[0], moved[1], moved[2], self.rows, self.target_tokens, links)
+        return replace(self, source=self.source.to(device), inputs=moved[0], outputs=moved[1], target_mask=moved[2], links=links)
 
 
 @dataclass(frozen=True)
-class Sequences:
-    """Sequences of ids laid end to end, each with END appended: sequence i is `flat[offsets[i]:offsets[i + 1]]`."""
-
-    flat: Ids  # [all tokens]
-    offsets: Indices  # [sequences + 1]
+class Sequences(Rows):
+    """Sequences of ids, each with END appended."""
 
     @classmethod
-    def of(cls, sequences: Iterable[Sequence[int]]) -> Self:
+    def of(cls, sequences: Iterable[Sequence[int]]) -> Self:  # type: ignore[override]
         """Takes in sequences of ids that hold neither BEGIN nor END, one at a time."""
         flat, offsets = array("i"), array("q", [0])
         for sequence in sequences:
@@ -58,40 +56,15 @@ class Sequences:
             offsets.append(len(flat))
         return cls(np.array(flat, dtype=np.int32), np.array(offsets, dtype=np.int64))
 
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> Indices:
-        """[sequences] tokens of each, END counted."""
-        return np.diff(self.offsets)
-
-    def places(self, indices: Indices) -> tuple[Indices, npt.NDArray[np.bool_], Indices]:
-        """Where in `flat` the sequences at `indices` [B] lie, as a rectangle [B, width]; what of it is padding; lengths [B]."""
-        starts = self.offsets[indices]
-        lengths = self.offsets[indices + 1] - starts
-        columns = np.arange(lengths.max())
-        hidden = columns >= lengths[:, None]
-        places = starts[:, None] + columns
-        places[hidden] = 0
-        return places, hidden, lengths
-
-    def padded(self, indices: Indices) -> tuple[Indices, Indices]:
-        """The sequences at `indices` [B] as a rectangle [B, width] padded with PAD, and their lengths [B]."""
-        places, hidden, lengths = self.places(indices)
-        ids = self.flat[places].astype(np.int64)
-        ids[hidden] = PAD
-        return ids, lengths
-
 
 @dataclass(frozen=True)
 class Sources:
     """What models read of many sources."""
 
-    ids: Sequences
-    copies: Sequences | None = None  # extended ids, for rungs that copy
+    ids: Column  # END at the end of each
+    copies: Column | None = None  # extended ids, for rungs that copy, as many as ids
     vocabulary: int = 0  # V of the target, from which on extended ids are this source's own
-    values: Values | None = None  # [all tokens, F], the rows of real-valued sources; those at END are zero
+    values: Column | None = None  # rows of vectors [F], one for each id; those at END are zero
 
     @classmethod
     def of(
@@ -99,7 +72,7 @@ class Sources:
         ids: Iterable[Sequence[int]],
         copies: Iterable[Sequence[int]] | None = None,
         vocabulary: int = 0,
-        values: Iterable[npt.NDArray[np.float32]] | None = None,
+        values: Iterable[Values] | None = None,
     ) -> Self:
         """Sequences without END; `copies` and `values` [tokens, F] of the same lengths."""
         held = Sequences.of(ids)
@@ -110,36 +83,35 @@ class Sources:
         rows = [part for item in values for part in (item, np.zeros((1, item.shape[1]), dtype=np.float32))]
         stacked = np.concatenate(rows) if rows else np.zeros((0, 1), dtype=np.float32)
         assert len(stacked) == len(held.flat), "an element for each symbol"
-        return cls(held, copied, vocabulary, stacked)
+        return cls(held, copied, vocabulary, Rows(stacked, held.offsets))
 
     def __len__(self) -> int:
         return len(self.ids)
 
+    def take(self, rows: Indices) -> Sources:
+        """Those at `rows` [B], in memory."""
+        taken = (None if column is None else column.take(rows) for column in (self.copies, self.values))
+        return Sources(self.ids.take(rows), next(taken), self.vocabulary, next(taken))
+
     def batch(self, rows: Indices) -> Source:
         """The sources at `rows` [B], padded."""
-        ids, lengths = self.ids.padded(rows)
-        source = Source(torch.from_numpy(ids), torch.from_numpy(lengths))
+        taken = self.ids.take(rows)
+        source = Source(torch.from_numpy(taken.padded(np.int64)), torch.from_numpy(taken.lengths))
         if self.copies is not None:
-            copies, _ = self.copies.padded(rows)
+            copies = self.copies.take(rows).padded(np.int64)
             extra = max(0, int(copies.max()) + 1 - self.vocabulary)
             source = replace(source, copy_ids=torch.from_numpy(copies), extra=extra)
         if self.values is not None:
-            places, hidden, _ = self.ids.places(rows)
-            values = self.values[places]
-            values[hidden] = 0.0
-            source = replace(source, values=torch.from_numpy(values))
+            source = replace(source, values=torch.from_numpy(self.values.take(rows).padded(np.float32)))
         return source
 
 
 @dataclass(frozen=True)
-class Links:
-    """Gold links of many pairs between their tokens: those of pair i are `flat[offsets[i]:offsets[i + 1]]`."""
-
-    flat: Ids  # [all links, 2] source and target token, from 0, END not counted
-    offsets: Indices  # [pairs + 1]
+class Links(Rows):
+    """Gold links of many pairs between their tokens: [all links, 2] source and target token, from 0, END not counted."""
 
     @classmethod
-    def of(cls, pairs: Iterable[Iterable[tuple[int, int]]]) -> Self:
+    def of(cls, pairs: Iterable[Iterable[tuple[int, int]]]) -> Self:  # type: ignore[override]
         flat, offsets = array("i"), array("q", [0])
         for links in pairs:
             for source, target in links:
@@ -147,25 +119,29 @@ class Links:
             offsets.append(len(flat) // 2)
         return cls(np.array(flat, dtype=np.int32).reshape(-1, 2), np.array(offsets, dtype=np.int64))
 
-    def batch(self, rows: Indices, targets: int, sources: int) -> Tensor:
-        """[B, T, S], each row divided by its number of links: the gold distribution of Chen et al. 2016, section 3."""
-        gold = np.zeros((len(rows), targets, sources), dtype=np.float32)
-        for place, row in enumerate(rows):
-            links = self.flat[self.offsets[row] : self.offsets[row + 1]]
-            gold[place, links[:, 1], links[:, 0]] = 1.0
-        return torch.from_numpy(gold / np.maximum(gold.sum(-1, keepdims=True), 1.0))
+
+def gold_attention(links: Rows, targets: int, sources: int) -> Tensor:
+    """[B, T, S], each row divided by its number of links: the gold distribution of Chen et al. 2016, section 3."""
+    gold = np.zeros((len(links), targets, sources), dtype=np.float32)
+    pairs = np.repeat(np.arange(len(links)), links.lengths)
+    gold[pairs, links.flat[:, 1], links.flat[:, 0]] = 1.0
+    return torch.from_numpy(gold / np.maximum(gold.sum(-1, keepdims=True), 1.0))
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs of sequences. Both sides are stored with END and without BEGIN, in four bytes an id."""
+    """Pairs of sequences. Both sides are stored with END and without BEGIN."""
 
     sources: Sources
-    targets: Sequences  # extended ids where the sources have copies
-    links: Links | None = None
+    targets: Column  # extended ids where the sources have copies
+    links: Column | None = None
+    parts: tuple[Part, ...] = ()  # the corpora that it was put together from; none: it is one
+    noise: Noise | None = None  # what changes ids anew in every epoch
+    known_checksum: int | None = None  # of what is too large to be read at every start
 
     def __post_init__(self) -> None:
         assert len(self.sources) == len(self.targets), f"{len(self.sources)} sources, {len(self.targets)} targets"
+        assert not self.parts or sum(part.pairs for part in self.parts) == len(self)
 
     @classmethod
     def of(cls, sources: Iterable[Sequence[int]], targets: Iterable[Sequence[int]]) -> Self:
@@ -185,15 +161,36 @@ class Corpus:
         """[pairs] tokens of each target, END counted: the decoder's steps."""
         return self.targets.lengths
 
-    def batch(self, indices: npt.ArrayLike) -> Batch:
-        """The pairs at `indices` [B], at least one, in that order; the width is that of the longest among them."""
+    def lengths_of(self, rows: Indices) -> tuple[Indices, Indices]:
+        """[B] tokens of the sources and of the targets at `rows` [B]."""
+        return self.sources.ids.lengths_of(rows), self.targets.lengths_of(rows)
+
+    def checksum(self) -> int:
+        """Of all ids: what the order of batches follows from."""
+        if self.known_checksum is not None:
+            return self.known_checksum
+        return self.targets.checksum(self.sources.ids.checksum())
+
+    def take(self, rows: Indices) -> Corpus:
+        """The pairs at `rows` [B] alone, as they are without noise, in memory."""
+        links = None if self.links is None else self.links.take(rows)
+        return Corpus(self.sources.take(rows), self.targets.take(rows), links)
+
+    def batch(self, indices: npt.ArrayLike, epoch: int | None = None) -> Batch:
+        """The pairs at `indices` [B], at least one, in that order; the width is that of the longest among them.
+
+        Args:
+            epoch: with the noise that they have in this epoch; None: as they are.
+        """
         rows = np.asarray(indices, dtype=np.int64)
         assert rows.ndim == 1, "indices are a vector"
         assert len(rows), "a batch has at least one row"
         assert 0 <= rows.min() <= rows.max() < len(self), "an index outside the corpus"
-        source = self.sources.batch(rows)
-        outputs, target_lengths = self.targets.padded(rows)
-        hidden = np.arange(outputs.shape[1]) >= target_lengths[:, None]
+        if epoch is not None and self.noise is not None:
+            noisy = self.noise(self.take(rows), rows, epoch)
+            return replace(noisy.batch(np.arange(len(rows))), rows=torch.from_numpy(rows.copy()), epoch=epoch)
+        source, targets = self.sources.batch(rows), self.targets.take(rows)
+        outputs, hidden = targets.padded(np.int64), targets.hidden()
         inputs = np.empty_like(outputs)
         inputs[:, 0] = BEGIN
         inputs[:, 1:] = outputs[:, :-1]
@@ -204,9 +201,13 @@ class Corpus:
             outputs=torch.from_numpy(outputs),
             target_mask=torch.from_numpy(hidden),
             rows=torch.from_numpy(rows.copy()),
-            target_tokens=int(target_lengths.sum()),
-            links=None if self.links is None else self.links.batch(rows, outputs.shape[1], source.ids.shape[1]),
+            target_tokens=len(targets.flat),
+            links=None if self.links is None else gold_attention(self.links.take(rows), outputs.shape[1], source.ids.shape[1]),
+            epoch=epoch,
         )
+
+
+Noise = Callable[[Corpus, Indices, int], Corpus]  # some pairs, which ones of all they are [B], and the epoch
 
 
 def source_batch(sequences: Sequence[Sequence[int]]) -> Source:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
-
-import numpy as np
 
 from eyeline.config import TrainingSettings
 from eyeline.data.corpus import Corpus
@@ -63,11 +60,7 @@ class Order:
 
     @classmethod
     def of(cls, corpus: Corpus, settings: TrainingSettings) -> Order:
-        checksum = 0
-        for side in (corpus.sources.ids, corpus.targets):
-            for values in (side.offsets, side.flat):
-                checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
-        return cls(settings.batch_tokens, checksum)
+        return cls(settings.batch_tokens, corpus.checksum())
 
 
 @dataclass
