@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_model, save_file
+from safetensors.torch import load_file, load_model, save_file
 from torch import Tensor
 
 from eyeline.config import Config
@@ -92,28 +92,59 @@ def save_config(path: Path, config: Config) -> None:
     write_text(path / CONFIG, config.to_yaml())
 
 
-def save_weights(model: torch.nn.Module, path: Path, metadata: dict[str, Any] | None = None) -> None:
+def save_weights(model: torch.nn.Module, path: Path, metadata: dict[str, Any] | None = None, *, write: bool = True) -> None:
     """Writes all weights once, shared ones under one name, whole or not at all.
+
+    Args:
+        write: False for a process that only brings its parts of the weights, while another one writes.
 
     Raises:
         UserError: when the disk is full or the place cannot be written; what stood at `path` is then still there.
     """
+    tensors = own_tensors(model)
+    if not write:
+        return
     plain = {METADATA: json.dumps(metadata or {}, sort_keys=True)}  # one entry: the library writes several in any order
     with beside(path) as temporary, tensors_written():
-        save_file(own_tensors(model), str(temporary), plain)
+        save_file(tensors, str(temporary), plain)
 
 
 def own_tensors(model: torch.nn.Module) -> dict[str, Tensor]:
-    """The state of a model with shared weights once, under their first name; `load_weights` gives them to all their places."""
+    """The state of a model with shared weights once, under their first name; `load_weights` gives them to all their places.
+
+    Weights of which each process has a part come whole; then every process must call this.
+    """
     tensors: dict[str, Tensor] = {}
-    seen = set()
-    for name, tensor in model.state_dict().items():
-        place = (tensor.data_ptr(), tensor.shape, tensor.stride())
+    seen: set[object] = set()
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        place = id(tensor) if is_part(tensor) else (tensor.data_ptr(), tensor.shape, tensor.stride())
         if place not in seen:
-            tensors[name] = tensor.contiguous()
+            tensors[name] = whole(tensor.detach()).contiguous()
         if tensor.numel():  # what is empty lies nowhere
             seen.add(place)
     return tensors
+
+
+def is_part(tensor: Tensor) -> bool:
+    """Whether each of several processes has a part of the tensor (a `DTensor`, as FSDP2 makes them)."""
+    return hasattr(tensor, "full_tensor")
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor, with the parts of all processes; then every one of them must call this."""
+    given: Any = tensor
+    return given.full_tensor() if is_part(tensor) else tensor
+
+
+def part(tensor: Tensor, like: Tensor) -> Tensor:
+    """What of a whole tensor belongs in the place of `like`: all of it, or this process's part."""
+    if not is_part(like):
+        return tensor
+    from torch.distributed.tensor import distribute_tensor
+
+    place: Any = like
+    moved = tensor.to(place.device_mesh.device_type, like.dtype)
+    return distribute_tensor(moved, place.device_mesh, place.placements, src_data_rank=None)
 
 
 @contextmanager
@@ -135,13 +166,29 @@ def load_weights(model: torch.nn.Module, path: Path) -> None:
         RunError: when the file is not in the safetensors format, is cut short, or holds other weights.
     """
     try:
-        load_model(model, str(path))
+        if any(is_part(parameter) for parameter in model.parameters()):
+            _load_parts(model, path)
+        else:
+            load_model(model, str(path))
     except FileNotFoundError:
         raise RunError("no such file", str(path)) from None
     except (SafetensorError, ValueError, OSError) as error:
         raise RunError(f"damaged, or not in the safetensors format: {_first_line(error)}", str(path)) from None
     except RuntimeError as error:
         raise RunError(f"the weights are not those of this model: {_first_line(error)}", str(path)) from None
+
+
+def _load_parts(model: torch.nn.Module, path: Path) -> None:
+    """Raises RuntimeError for other tensors than the model's."""
+    given, named = load_file(str(path)), model.state_dict(keep_vars=True)
+    places = {id(tensor): name for name, tensor in reversed(named.items())}  # shared ones by their first name
+    if given.keys() != set(places.values()):
+        raise RuntimeError(f"names differ: {' '.join(sorted(given.keys() ^ set(places.values()))[:3])}")
+    with torch.no_grad():
+        for name in given:
+            if given[name].shape != named[name].shape:
+                raise RuntimeError(f"{name} has shape {tuple(given[name].shape)}")
+            named[name].copy_(part(given[name], named[name]))
 
 
 def weights_metadata(path: Path) -> dict[str, Any]:

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import torch
 from ranks import together
-from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from eyeline.errors import ConfigError
+from eyeline.errors import ConfigError, RunError
+from eyeline.runs import load_weights, own_tensors, part, save_weights, whole
 from eyeline.training.distributed import ProcessLost, World, joined, own_device
 from eyeline.training.weights import Replicas, Shards, Weights, gathered
 
@@ -132,9 +132,9 @@ def updates(shard: bool, shares: list[list[list[int]]] | None = None) -> dict[st
             norms.append(weights.clip(limit))
             optimizer.step()
         with gathered(weights):
-            whole = arrays(dict(model.named_parameters()))
+            named = arrays(dict(model.named_parameters()))
         idle = all(optimizer.state.get(p) in (None, {}) for p in (model.idle.weight, model.idle.bias))
-        return {"norms": norms, "weights": whole, "tensors": arrays(weights.tensors()), "idle": idle}
+        return {"norms": norms, "weights": named, "tensors": arrays(own_tensors(model)), "idle": idle}
 
 
 SHARES = {
@@ -160,18 +160,16 @@ def test_a_window_over_ranks_is_the_window_of_one(shares: str, shard: bool) -> N
 
 def stored(shard: bool, path: str, write: bool) -> Any:
     with joined(CPU) as world:
-        model, weights, _ = made(world, shard)
+        model, _, _ = made(world, shard)
         if write:
-            tensors = weights.tensors()
-            if world.first:
-                save_file(tensors, path)
+            save_weights(model, Path(path), write=world.first)
             world.wait()
-            return arrays(tensors)
+            return arrays(own_tensors(model))
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.zero_()
-        weights.load(Path(path))
-        return arrays(weights.tensors())
+        load_weights(model, Path(path))
+        return arrays(own_tensors(model))
 
 
 @pytest.mark.parametrize("into", [False, True], ids=["whole", "sharded"])
@@ -186,15 +184,43 @@ def test_files_do_not_show_where_weights_were(tmp_path: Any, into: bool) -> None
 
 def part_and_whole() -> bool:
     with joined(CPU) as world:
-        model, weights, _ = made(world, True)
-        whole = torch.arange(35.0).view(7, 5).double()
-        part: Any = weights.part(whole, model.table.weight)
-        shares = [4, 3] if world.size == 2 else [7]
-        return part.to_local().shape[0] == shares[world.rank] and torch.equal(weights.whole(part), whole)
+        model, _, _ = made(world, True)
+        tensor = torch.arange(35.0).view(7, 5).double()
+        mine: Any = part(tensor, model.table.weight)
+        return mine.to_local().shape[0] == [4, 3][world.rank] and torch.equal(whole(mine), tensor)
 
 
 def test_parts_make_the_whole() -> None:
     assert together(2, part_and_whole) == [True, True]
+
+
+class Other(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Linear(2, 2)
+
+
+def refused(path: str) -> list[str]:
+    said = []
+    with joined(CPU) as world:
+        for module in (Other(), Tied()):
+            Shards(module, world, CPU)
+            if isinstance(module, Tied):
+                Path(path).write_bytes(b"cut")
+            try:
+                load_weights(module, Path(path))
+            except RunError as error:
+                said.append(str(error))
+            world.wait()
+    return said
+
+
+def test_parts_of_another_model_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "weights.safetensors"
+    save_weights(Tied(), path)
+    for other, damaged in together(2, refused, str(path)):
+        assert "the weights are not those of this model: names differ: idle.bias" in other
+        assert "damaged, or not in the safetensors format" in damaged
 
 
 # ---- one that is gone ---------------------------------------------------------------------------------------------------

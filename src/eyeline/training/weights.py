@@ -6,23 +6,20 @@ Knows tensors and processes; not what the weights mean. Written files do not sho
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
-from eyeline.errors import ConfigError, RunError
-from eyeline.runs import load_weights, own_tensors
+from eyeline.errors import ConfigError
 from eyeline.training.distributed import World
 
 
 class Weights(Protocol):
-    """The weights of one model. All but `forget` and `part` are to be called by every process, in the same order."""
+    """The weights of one model. All but `forget` are to be called by every process, in the same order."""
 
     def gather(self) -> None:
         """Makes them whole, for batches to run through the model; before a window and before anything else that does."""
@@ -41,22 +38,6 @@ class Weights(Protocol):
 
     def clip(self, limit: float) -> float:
         """Scales gradients so that their norm is at most `limit`, 0 for no limit; returns the norm that it was."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Whole tensors under the names of the model's state, shared ones once."""
-
-    def load(self, path: Path) -> None:
-        """Fills the model from a file of such tensors.
-
-        Raises:
-            RunError: it is damaged, or of another model.
-        """
-
-    def whole(self, tensor: Tensor) -> Tensor:
-        """A tensor of the optimiser's, whole."""
-
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        """The reverse: what of a whole tensor goes with the weight `like`."""
 
 
 class Replicas:
@@ -79,18 +60,6 @@ class Replicas:
 
     def clip(self, limit: float) -> float:
         return float(clip_grad_norm_(self.model.parameters(), limit or math.inf))
-
-    def tensors(self) -> dict[str, Tensor]:
-        return own_tensors(self.model)
-
-    def load(self, path: Path) -> None:
-        load_weights(self.model, path)
-
-    def whole(self, tensor: Tensor) -> Tensor:
-        return tensor
-
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        return tensor
 
 
 class Shards:
@@ -127,30 +96,6 @@ class Shards:
     def clip(self, limit: float) -> float:
         norm: Any = clip_grad_norm_(self.model.parameters(), limit or math.inf)
         return float(norm.full_tensor())
-
-    def tensors(self) -> dict[str, Tensor]:
-        return {name: self.whole(tensor) for name, tensor in _named(self.model).items()}
-
-    def load(self, path: Path) -> None:
-        given, held = _read(path), _named(self.model)
-        if given.keys() != held.keys() or any(given[name].shape != tensor.shape for name, tensor in held.items()):
-            raise RunError("the weights are not those of this model", str(path))
-        with torch.no_grad():
-            for name, tensor in held.items():
-                tensor.copy_(self.part(given[name], tensor))
-
-    def whole(self, tensor: Tensor) -> Tensor:
-        sharded: Any = tensor
-        return sharded.full_tensor() if hasattr(tensor, "full_tensor") else tensor
-
-    def part(self, tensor: Tensor, like: Tensor) -> Tensor:
-        if not hasattr(like, "full_tensor"):
-            return tensor
-        from torch.distributed.tensor import distribute_tensor
-
-        sharded: Any = like
-        moved = tensor.to(sharded.device_mesh.device_type, like.dtype)
-        return distribute_tensor(moved, sharded.device_mesh, sharded.placements, src_data_rank=None)
 
 
 @contextmanager
@@ -197,21 +142,3 @@ def _everywhere(model: nn.Module, world: World) -> None:
     for parameter, count in zip(parameters, counts, strict=True):
         if count and parameter.grad is None:
             parameter.grad = torch.zeros_like(parameter)
-
-
-def _named(model: nn.Module) -> dict[str, Tensor]:
-    """The tensors of a model's state, as they are, shared ones under their first name."""
-    found, seen = {}, set()
-    for name, tensor in model.state_dict(keep_vars=True).items():
-        if id(tensor) not in seen:
-            found[name] = tensor
-        seen.add(id(tensor))
-    return found
-
-
-def _read(path: Path) -> Mapping[str, Tensor]:
-    try:
-        tensors: dict[str, Tensor] = load_file(str(path))
-        return tensors
-    except (OSError, ValueError) as error:
-        raise RunError(f"damaged, or not in the safetensors format: {' '.join(str(error).split())[:200]}", str(path)) from None
