@@ -186,6 +186,18 @@ class Config(Settings):
         return self
 
     @model_validator(mode="after")
+    def _recipes_find_what_they_need(self) -> Config:
+        training = self.training
+        noise = self.model.dropout or training.source_word_dropout or training.target_word_dropout
+        if training.r_drop and not noise:
+            raise ValueError(
+                f"training.r_drop={training.r_drop:g} compares passes with different dropout, and model.dropout=0 has none"
+            )
+        if training.average.startswith("best") and not self.data.valid:
+            raise ValueError(f"training.average={training.average} needs validations to choose by, and data.valid is empty")
+        return self
+
+    @model_validator(mode="after")
     def _positions_are_of_the_source_as_it_is(self) -> Config:
         if self.model.outputs != "positions":
             return self

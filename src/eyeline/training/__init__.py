@@ -11,27 +11,35 @@ import torch
 
 from eyeline.config import Config
 from eyeline.data.corpus import Corpus
-from eyeline.errors import ConfigError, DataError, RunError, UserError
+from eyeline.errors import DataError, UserError
 from eyeline.files import cannot_write, remove_leftovers
 from eyeline.ladder import Seq2Seq
-from eyeline.runs import CONFIG, Run, create_run, open_run, save_config, save_weights
-from eyeline.training.card import CARD, write_card
-from eyeline.training.checkpoints import list_checkpoints, peek
+from eyeline.runs import Run, create_run, save_config, save_weights
+from eyeline.training.card import write_card
+from eyeline.training.checkpoints import list_checkpoints
+from eyeline.training.finishing import keep_mean
 from eyeline.training.journal import Journal
 from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
+from eyeline.training.optimizers import freeze
 from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
+from eyeline.training.resuming import (
+    CHECKPOINTS,
+    already_over,
+    bounded,
+    check_same,
+    stored_run,
+    with_elements_of,
+    with_more_steps,
+)
 from eyeline.training.starting import SPLIT, covered_before, start_from_vectors
-from eyeline.training.state import Position, reached
+from eyeline.training.state import Position
 from eyeline.training.trackers import TensorBoard, open_trackers
 from eyeline.training.updates import PairTooLarge, out_of_memory
 from eyeline.training.validation import Validator
 
 __all__ = ["Diverged", "Reporter", "Trainer", "train"]
-
-CHECKPOINTS = "checkpoints"
-DEFAULT_EPOCHS = 20  # where nothing bounds a run
 
 
 def train(
@@ -59,14 +67,14 @@ def train(
     """
     reporter = reporter or Reporter()
     out = Path("runs", config.model.architecture) if out is None else Path(out)
-    stored = _stored(out, resume)
+    stored = stored_run(out, resume)
     if more_steps is not None:
-        config = _with_more_steps(config, out, stored, more_steps)
-    config = _bounded(config)
+        config = with_more_steps(config, out, stored, more_steps)
+    config = bounded(config)
     if stored is not None:
-        config = _with_elements_of(stored.config, config)
-        _check_same(stored.config, config)
-        if more_steps is None and _already_over(stored, config, reporter):
+        config = with_elements_of(stored.config, config)
+        check_same(stored.config, config)
+        if more_steps is None and already_over(stored, config, reporter):
             return stored
     for directory in (out, out / CHECKPOINTS):
         remove_leftovers(directory)
@@ -90,6 +98,8 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
     if not resume:
         create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
     model = model.to(device)
+    if frozen := freeze(model, config.training.freeze):
+        reporter.note(f"{len(frozen)} weights are frozen: {' '.join(frozen)}")
     parameters = sum(parameter.numel() for parameter in model.parameters())
     reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
     trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
@@ -113,19 +123,22 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
 
         def keep_best(position: Position) -> None:
             save_weights(model, run.weights, {"step": position.step, "version": 1})
+            if trainer.snapshots is not None:
+                trainer.snapshots.keep_best(run.weights)
 
         with _pairs_named(prepared):
             trainer.rehearse()
             if validate is not None:
                 _rehearse_validation(model, validate, config)
             reason = trainer.run(journal, validate, keep_best)
+        averaged = keep_mean(run, model, trainer, validate, reporter)
     progress = trainer.progress
     reporter.note(f"done after {reason}, {duration(trainer.position.seconds)} of training")
     if progress.best is not None:
         reporter.note(f"best {config.training.metric} {progress.best:.4f} at step {progress.best_step}; weights: {run.weights}")
     elif validate is not None:
         raise Diverged("no validation gave a finite number, so that no weights are the best", str(run.path), "see metrics.jsonl")
-    write_card(run, model, trainer.position, progress, prepared)
+    write_card(run, model, trainer.state, prepared, averaged)
 
 
 def _journal(run: Run, step: int, reporter: Reporter) -> Journal:
@@ -159,71 +172,3 @@ def _rehearse_validation(model: Seq2Seq, validate: Validator, config: Config) ->
         what = "the memory does not hold the largest batch of the validation pairs"
         where = f"training.batch_tokens={config.training.batch_tokens}, search.batch_tokens={config.search.batch_tokens}"
         raise UserError(what, where, "lower them") from None
-
-
-def _stored(out: Path, resume: bool) -> Run | None:
-    """The run that is there already, when it is to go on."""
-    if not (out / CONFIG).exists():
-        if out.exists() and not out.is_dir():
-            raise RunError("a file is in the way", str(out), "name another --out")
-        if list_checkpoints(out / CHECKPOINTS):
-            raise RunError(f"there are checkpoints here, but no {CONFIG}", str(out), "bring it back, or name another --out")
-        return None
-    if not resume:
-        raise RunError("there is a run here already", str(out), "--resume goes on with it; or name another --out")
-    return open_run(out)
-
-
-def _bounded(config: Config) -> Config:
-    if config.training.bounded:
-        return config
-    return config.model_copy(update={"training": config.training.model_copy(update={"epochs": DEFAULT_EPOCHS})})
-
-
-def _with_elements_of(stored: Config, config: Config) -> Config:
-    """The width of real-valued elements, which the pairs decided when the run was begun."""
-    if not stored.numbers or not config.points or config.numbers:
-        return config
-    return config.model_copy(update={"model": config.model.model_copy(update={"element_size": stored.numbers})})
-
-
-def _with_more_steps(config: Config, out: Path, stored: Run | None, more: int) -> Config:
-    if stored is None:
-        raise ConfigError("there is no run to go on with", f"--more-steps {more}", f"with --resume, and a run in {out}")
-    state = peek(out / CHECKPOINTS)
-    bound = {"steps": (state[0].step if state else 0) + more, "epochs": None, "target_tokens": None, "for_": None}
-    return config.model_copy(update={"training": config.training.model_copy(update=bound)})
-
-
-def _check_same(stored: Config, config: Config) -> None:
-    """A run goes on with the model, the vocabularies and the data order that it has, and began from the vectors that it did."""
-    for name in ("source_vectors", "target_vectors"):
-        before, now = getattr(stored.training, name), getattr(config.training, name)
-        if before != now:
-            raise ConfigError("a run goes on with its own word vectors", f"training.{name}={now}", f"it was begun with {before}")
-    for section in ("model", "tokenizer", "data", "seed"):
-        before, now = getattr(stored, section), getattr(config, section)
-        if before == now:
-            continue
-        if section == "seed":
-            raise ConfigError("a run goes on with its own seed", f"seed={now}", f"it was begun with {before}")
-        for name in type(before).model_fields:
-            if (section, name) == ("data", "test"):
-                continue  # has no part in training
-            if type(before) is not type(now) or getattr(before, name) != getattr(now, name):
-                value = getattr(now, name, None)
-                raise ConfigError(
-                    "a run goes on with its own settings", f"{section}.{name}={value}", "train anew into another --out"
-                )
-
-
-def _already_over(stored: Run, config: Config, reporter: Reporter) -> bool:
-    """Whether the newest checkpoint has reached the bound; then nothing is read and nothing written."""
-    state = peek(stored.path / CHECKPOINTS)
-    if state is None or not stored.weights.exists() or not (stored.path / CARD).exists():
-        return False  # the last of a finished run's files is its card
-    reason = reached(config.training, *state)
-    if reason is None:
-        return False
-    reporter.note(f"{stored.path} is finished at step {state[0].step} after {reason}; nothing to do (--more-steps N adds to it)")
-    return True

@@ -5,20 +5,24 @@ from __future__ import annotations
 from torch import nn
 
 from eyeline import __version__
+from eyeline.config import Config
 from eyeline.files import write_text
 from eyeline.runs import Run
 from eyeline.training.preparation import Prepared
 from eyeline.training.reporting import duration
-from eyeline.training.schedules import Progress
 from eyeline.training.starting import covered_before
-from eyeline.training.state import Position
+from eyeline.training.state import State
 
 CARD = "README.md"
 
 
-def write_card(run: Run, model: nn.Module, position: Position, progress: Progress, prepared: Prepared) -> None:
-    """Writes README.md: what the model is, what it was trained on, how well it did, how to use it."""
-    config = run.config
+def write_card(run: Run, model: nn.Module, state: State, prepared: Prepared, averaged: str = "") -> None:
+    """Writes README.md: what the model is, what it was trained on, how well it did, how to use it.
+
+    Args:
+        averaged: what the weights are the mean of, in words; empty for single weights.
+    """
+    config, position, progress = run.config, state.position, state.progress
     languages = " → ".join(filter(None, (config.data.source_language, config.data.target_language)))
     valid = f"{len(prepared.valid.pairs):,}" if prepared.valid else "none"
     best = "not measured: no validation pairs"
@@ -43,6 +47,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
 | best validation | {best} (outputs searched greedily) |
+| weights | {averaged or _kept(config)} |
 | seed | {config.seed} |
 
 ```
@@ -60,3 +65,9 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 Every setting is in `config.yaml`, every logged figure in `metrics.jsonl`.
 """,
     )
+
+
+def _kept(config: Config) -> str:
+    if config.training.optimizer == "schedule-free":
+        return "the mean that the schedule-free optimiser keeps"
+    return f"moving average, decay {config.training.ema_decay:g}" if config.training.average == "ema" else "of one step"

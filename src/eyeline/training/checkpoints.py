@@ -10,6 +10,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from eyeline.errors import RunError
 from eyeline.files import directory_beside
 from eyeline.runs import load_weights, own_tensors, tensors_written
+from eyeline.training.averaging import Averaging
 from eyeline.training.randomness import random_states, restore
 from eyeline.training.schedules import Progress
 from eyeline.training.state import Position, State
@@ -37,7 +39,14 @@ def list_checkpoints(directory: Path) -> list[tuple[int, Path]]:
     return sorted(found)
 
 
-def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, state: State, keep: int) -> Path:
+def save(
+    directory: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: State,
+    keep: int,
+    averaging: Averaging | None = None,
+) -> Path:
     """Writes `step-N`, then removes all but the newest `keep` up to it, and any beyond it: those were found damaged.
 
     Raises:
@@ -48,7 +57,8 @@ def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, st
     with directory_beside(path) as beside, tensors_written():
         save_file(own_tensors(model), str(beside / MODEL))
         random = {f"random.{kind}": state for kind, state in random_states(_device(model)).items()}
-        save_file(_optimizer_tensors(optimizer) | random, str(beside / OPTIMIZER))
+        average = {f"average.{name}": value for name, value in averaging.tensors().items()} if averaging else {}
+        save_file(_optimizer_tensors(optimizer) | average | random, str(beside / OPTIMIZER))
         text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
         (beside / STATE).write_bytes(text.encode("utf-8"))
     found = list_checkpoints(directory)
@@ -59,8 +69,14 @@ def save(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, st
     return path
 
 
-def load_newest(directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, warn: Callable[[str], None]) -> State | None:
-    """Fills model, optimiser and random states from the newest checkpoint that is whole; None when there is none at all.
+def load_newest(
+    directory: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    warn: Callable[[str], None],
+    averaging: Averaging | None = None,
+) -> State | None:
+    """Fills model, optimiser, average and random states from the newest checkpoint that is whole; None when there is none at all.
 
     A damaged one is passed over, and said through `warn`.
 
@@ -70,7 +86,7 @@ def load_newest(directory: Path, model: nn.Module, optimizer: torch.optim.Optimi
     found = list_checkpoints(directory)
     for number, (_, path) in enumerate(reversed(found), 1):
         try:
-            state = _load(path, model, optimizer)
+            state = _load(path, model, optimizer, averaging)
         except RunError as error:
             warn(f"checkpoint passed over: {error}")
             continue
@@ -80,6 +96,15 @@ def load_newest(directory: Path, model: nn.Module, optimizer: torch.optim.Optimi
     if found:
         raise RunError("every checkpoint is damaged", str(directory), "train anew into another directory")
     return None
+
+
+def states(directory: Path) -> list[State]:
+    """Those of the whole checkpoints, oldest first."""
+    found = []
+    for _, path in list_checkpoints(directory):
+        with suppress(RunError):
+            found.append(_whole(path))
+    return found
 
 
 def peek(directory: Path) -> tuple[Position, Progress] | None:
@@ -111,15 +136,22 @@ def _damaged(path: Path, error: Exception) -> RunError:
     return RunError(f"damaged: {' '.join(str(error).split())[:200]}", str(path))
 
 
-def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
+def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, averaging: Averaging | None) -> State:
     state = _whole(path)
     try:
         tensors = load_file(str(path / OPTIMIZER))
         moments = _moments(optimizer, tensors)
-        random = _random(tensors)
+        random = _named(tensors, "random")
+        if "cpu" not in random:
+            raise ValueError("there is no state of the random generator")
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise _damaged(path, error) from None
     load_weights(model, path / MODEL)
+    try:
+        if averaging is not None:
+            averaging.load(_named(tensors, "average"))
+    except (ValueError, KeyError) as error:
+        raise _damaged(path, error) from None
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     restore(random, _device(model))
     return state
@@ -143,20 +175,19 @@ def _moments(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> di
     parameters, state = _parameters(optimizer), dict[int, dict[str, Tensor]]()
     for name, value in tensors.items():
         number, _, field = name.partition(".")
-        if number == "random":
+        if number in ("random", "average"):
             continue
         if not number.isdecimal() or int(number) >= len(parameters):
             raise ValueError(f"'{name}' belongs to no parameter")
-        if field != "step" and value.shape != parameters[int(number)].shape:
+        if value.dim() and value.shape != parameters[int(number)].shape:
             raise ValueError(f"optimiser state of parameter {number} has shape {tuple(value.shape)}")
         state.setdefault(int(number), {})[field] = value
     return state
 
 
-def _random(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The states of the generators. Raises KeyError without that of the CPU's, which every checkpoint has."""
-    states = {name.removeprefix("random."): value for name, value in tensors.items() if name.startswith("random.")}
-    return {"cpu": states["cpu"], **states}
+def _named(tensors: dict[str, Tensor], kind: str) -> dict[str, Tensor]:
+    """Those whose names begin with `kind.`, without that."""
+    return {name.removeprefix(f"{kind}."): value for name, value in tensors.items() if name.startswith(f"{kind}.")}
 
 
 def _device(model: nn.Module) -> torch.device:

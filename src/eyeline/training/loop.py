@@ -14,6 +14,7 @@ from eyeline.config import TrainingSettings
 from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, Interrupted, UserError
 from eyeline.training import checkpoints
+from eyeline.training.averaging import averaging, judged
 from eyeline.training.journal import Journal
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import all_finite, make_optimizer
@@ -21,6 +22,7 @@ from eyeline.training.pacing import pace
 from eyeline.training.reporting import Reporter
 from eyeline.training.schedules import Progress, learning_rate
 from eyeline.training.signals import StopSignals
+from eyeline.training.snapshots import Snapshots
 from eyeline.training.state import Meter, Order, Position, State, reached, share_since_warm_up
 from eyeline.training.updates import Update, Updater, out_of_memory
 from eyeline.training.windows import Windows
@@ -60,6 +62,9 @@ class Trainer:
         self.model, self.settings, self.directory, self.reporter = model, settings, directory, reporter
         self.objective = Objective.of(settings, corpus)
         self.optimizer = make_optimizer(model, settings)
+        self.averaging = averaging(model, self.optimizer, settings)
+        rule = settings.snapshots
+        self.snapshots = rule and Snapshots(directory.parent / "snapshots", *rule, settings.metric)
         self.windows = Windows(corpus, settings, seed, torch.device(device))
         self.updater = Updater(model, self.objective, self.optimizer, self.windows, settings.clip_norm)
         self.state = State(Position(), Progress(settings.metric), Meter(), Order.of(corpus, settings))
@@ -82,7 +87,7 @@ class Trainer:
             RunError: when there are checkpoints and every one is damaged.
             ConfigError: when the run was begun with other training pairs.
         """
-        loaded = checkpoints.load_newest(self.directory, self.model, self.optimizer, self.reporter.warn)
+        loaded = checkpoints.load_newest(self.directory, self.model, self.optimizer, self.reporter.warn, self.averaging)
         if loaded is None:
             return False
         before, self.state = self.state, loaded
@@ -97,6 +102,9 @@ class Trainer:
                 f"the metric is now {self.settings.metric}: what was best by {loaded.progress.metric} is forgotten"
             )
             self.state.progress = Progress(self.settings.metric, factor=loaded.progress.factor)
+            self.state.snapshots = []
+        if self.snapshots is not None:
+            self.state.snapshots = self.snapshots.present(self.state.snapshots, self.reporter.warn)
         return True
 
     def rehearse(self) -> None:
@@ -146,7 +154,6 @@ class Trainer:
             where = f"training.batch_tokens={self.settings.batch_tokens}"
             raise UserError("the memory is full", where, "lower it, and raise training.accumulate in turn") from None
         finally:
-            self.windows.close()
             self.reporter.stop()
         return reason
 
@@ -167,6 +174,7 @@ class Trainer:
         if update.wrong:
             self._skip(update)
             return
+        self.averaging.after_update()
         position.skipped_in_a_row = 0
         update.sums.seconds = time.monotonic() - began
         for meter in (self.state.meter, self._shown):
@@ -212,23 +220,35 @@ class Trainer:
         if validation_due:
             self._validation()
         elif self._validate is None:
-            self._keep_best(self.position)
+            with judged(self.averaging):
+                self._keep_best(self.position)
+            self._take_snapshot(0.0)
         ended = self._over() is not None
         if ended:
             self._log()  # the window goes on, should the run: a run that is taken further logs as one that never stopped
-        checkpoints.save(self.directory, self.model, self.optimizer, self.state, self.settings.keep_checkpoints)
+        keep = self.settings.keep_checkpoints
+        checkpoints.save(self.directory, self.model, self.optimizer, self.state, keep, self.averaging)
+        if self.snapshots is not None:
+            self.snapshots.prune(state.snapshots for state in checkpoints.states(self.directory))
         if signals.received is not None and not ended:
             raise Interrupted(f"stopped by {signals.received} at step {step}; the state is saved, and --resume goes on")
 
     def _validation(self) -> None:
         assert self._validate is not None
-        self.model.eval()
-        score = self._validate(self.position)
-        self.model.train()
-        if not math.isfinite(score):
-            self.reporter.warn(f"validation gives {score} at step {self.position.step}: no improvement")
-        if self.progress.update(score, self.position.step, self.settings):
-            self._keep_best(self.position)
+        with judged(self.averaging):
+            self.model.eval()
+            score = self._validate(self.position)
+            self.model.train()
+            if not math.isfinite(score):
+                self.reporter.warn(f"validation gives {score} at step {self.position.step}: no improvement")
+            if self.progress.update(score, self.position.step, self.settings):
+                self._keep_best(self.position)
+        if math.isfinite(score):
+            self._take_snapshot(score)
+
+    def _take_snapshot(self, score: float) -> None:
+        if self.snapshots is not None:
+            self.state.snapshots = self.snapshots.take(self.model, self.position.step, score, self.state.snapshots)
 
     def _log(self) -> None:
         """An event for the updates since the last one; none when all were left out."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeVar
+
+import numpy as np
 
 from eyeline.config import TrainingSettings
 from eyeline.data.corpus import Corpus
@@ -60,7 +63,11 @@ class Order:
 
     @classmethod
     def of(cls, corpus: Corpus, settings: TrainingSettings) -> Order:
-        return cls(settings.batch_tokens, corpus.checksum())
+        checksum = 0
+        for side in (corpus.sources.ids, corpus.targets):
+            for values in (side.offsets, side.flat):
+                checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
+        return cls(settings.batch_tokens, checksum)
 
 
 @dataclass

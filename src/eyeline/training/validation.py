@@ -26,6 +26,7 @@ from eyeline.training.reporting import Reporter
 from eyeline.training.state import Position
 
 EXAMPLES = 3  # outputs shown at each validation
+PICTURES_EVERY = 10.0  # seconds of training between heat maps: each takes some hundredths of one to draw
 FEW = 8  # tokens of each output that a rehearsal looks for
 
 
@@ -43,9 +44,10 @@ class Validator:
 
     def __post_init__(self) -> None:
         self.corpus = self.portion.corpus()
+        self._drawn_at = -PICTURES_EVERY
 
-    def __call__(self, position: Position) -> float:
-        """Measures, reports, and returns the value of `training.metric`; NaN for a model whose numbers are none."""
+    def __call__(self, position: Position, split: str = "valid") -> float:
+        """Measures, reports, logs under `split`, and returns the value of `training.metric`; NaN where numbers are none."""
         metric, step = self.config.training.metric, position.step
         loss = self.loss()
         perplexity = math.exp(loss) if loss < 700 else math.inf
@@ -64,17 +66,21 @@ class Validator:
         except RunError as error:  # probabilities that are no numbers, as too large weights can make them on an output's own path
             self.reporter.warn(str(error))
             score = math.nan
-        self.journal.log("valid", step, {**values, "n": len(self.corpus)})
+        self.journal.log(split, step, {**values, "n": len(self.corpus)})
         self.reporter.note(f"{line}  over {len(self.corpus):,} pairs")
-        self._show(examples, step)
+        self._show(examples, position)
         return score
 
-    def _show(self, examples: Sequence[Example], step: int) -> None:
+    def _show(self, examples: Sequence[Example], position: Position) -> None:
+        step = position.step
         for example in examples:
             for line in example.lines():
                 self.reporter.note(f"  {line}")
         self.journal.text("examples", step, "\n\n".join("\n".join(example.lines()) for example in examples))
-        for number, example in enumerate(examples if self.journal.trackers else (), 1):
+        if not self.journal.trackers or position.seconds < self._drawn_at + PICTURES_EVERY:
+            return
+        self._drawn_at = position.seconds
+        for number, example in enumerate(examples, 1):
             picture = example.picture()
             if picture is not None:
                 self.journal.picture(f"alignment/{number}", step, picture)
