@@ -199,7 +199,7 @@ def test_a_run_without_a_checkpoint_starts_once_more(tmp_path: Path) -> None:
 def test_a_run_goes_on_with_its_own_vectors(tmp_path: Path) -> None:
     train_and_stop(settings(tmp_path), tmp_path / "run", 7)
     other = settings(tmp_path, training={"target_vectors": vectors(tmp_path / "a.vec")})
-    with pytest.raises(ConfigError, match=r"what it was begun with \(training\.target_vectors=.*a\.vec\); it was begun with None"):
+    with pytest.raises(ConfigError, match=r"was begun with \(training\.target_vectors=.*a\.vec\); it was begun with None"):
         eyeline.train(other, tmp_path / "run", resume=True, reporter=Listener())
 
 

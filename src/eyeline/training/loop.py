@@ -154,6 +154,7 @@ class Trainer:
             where = f"training.batch_tokens={self.settings.batch_tokens}"
             raise UserError("the memory is full", where, "lower it, and raise training.accumulate in turn") from None
         finally:
+            self.windows.close()
             self.reporter.stop()
         return reason
 

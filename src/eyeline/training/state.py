@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, TypeVar
-
-import numpy as np
 
 from eyeline.config import TrainingSettings
 from eyeline.data.corpus import Corpus
@@ -41,8 +38,8 @@ class Meter:
     alignment: float = 0.0  # the cross-entropy of attention against gold links, without its weight
 
     def add(self, other: Meter) -> None:
-        for field in fields(self):
-            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+        for part in fields(self):
+            setattr(self, part.name, getattr(self, part.name) + getattr(other, part.name))
 
     @property
     def loss(self) -> float:
@@ -63,11 +60,7 @@ class Order:
 
     @classmethod
     def of(cls, corpus: Corpus, settings: TrainingSettings) -> Order:
-        checksum = 0
-        for side in (corpus.sources.ids, corpus.targets):
-            for values in (side.offsets, side.flat):
-                checksum = zlib.crc32(np.ascontiguousarray(values).view(np.uint8).data, checksum)
-        return cls(settings.batch_tokens, checksum)
+        return cls(settings.batch_tokens, corpus.checksum())
 
 
 @dataclass
@@ -78,6 +71,7 @@ class State:
     progress: Progress
     meter: Meter
     order: Order
+    snapshots: list[tuple[int, float]] = field(default_factory=list)  # (step, score) of weights that are kept for their mean
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -91,6 +85,7 @@ class State:
                 Progress(**values["progress"]),
                 _numbers(Meter, values["meter"]),
                 _numbers(Order, values["order"]),
+                [(int(step), float(score)) for step, score in values.get("snapshots", [])],
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a state: {error}") from None
@@ -138,8 +133,8 @@ Made = TypeVar("Made", Position, Meter, Order)
 
 def _numbers(kind: type[Made], values: Mapping[str, Any]) -> Made:
     made = kind(**values)
-    for field in fields(made):
-        value = getattr(made, field.name)
+    for part in fields(made):
+        value = getattr(made, part.name)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ValueError(f"{field.name} is {value!r}")
+            raise ValueError(f"{part.name} is {value!r}")
     return made
