@@ -127,12 +127,22 @@ def _other(error: Exception, verbose: bool) -> int:
         return _say(f"error: {(error.strerror or str(error)).lower()}{place}", 2, verbose)
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error):
         return _say("error: the memory does not suffice; lower --batch-tokens or training.batch_tokens", 2, verbose)
-    traceback.print_exc()
-    return _say(f"defect: {type(error).__name__}: {error}; this is ours to mend, please report it", 1, False)
+    return _say(f"defect: {type(error).__name__}: {error}; this is ours to mend, please report it", 1, True)
 
 
 def _say(message: str, status: int, verbose: bool) -> int:
+    if not _speaks():
+        return status
     if verbose:
         traceback.print_exc()
     sys.stderr.write(message + "\n")
     return status
+
+
+def _speaks() -> bool:
+    """Of several processes that `torchrun` started, the first that fails speaks for all."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        return True
+    from eyeline.training.distributed import speaks
+
+    return speaks()

@@ -79,10 +79,10 @@ def prepare(device: str, threads: int | None, seed: int | None = None) -> str:
 
 
 def reporter(quiet: bool, verbose: bool) -> Reporter:
-    """What writes to standard error."""
-    from eyeline.training.reporting import Reporter
+    """What writes to standard error; of several processes that `torchrun` started, the first alone."""
+    from eyeline.training.reporting import Reporter, silent
 
-    return Reporter(-1 if quiet else 1 if verbose else 0)
+    return silent() if int(os.environ.get("RANK", "0")) else Reporter(-1 if quiet else 1 if verbose else 0)
 
 
 def open_predictor(path: str, device: str, threads: int | None, seed: int | None = None) -> Predictor:

@@ -111,3 +111,8 @@ class Reporter:
 
     def __post_init__(self) -> None:
         self._began = time.monotonic()
+
+
+def silent() -> Reporter:
+    """A reporter of which nothing is seen, not even warnings: that of a process for which another one speaks."""
+    return Reporter(-1, Console(quiet=True))
