@@ -30,10 +30,6 @@ from eyeline.training import Reporter
 
 CONFIG = Path(__file__).parent / "tally-bahdanau.yaml"
 LOSS_FROM = 600  # the coverage loss comes last, as in See et al. 2017
-SETS: dict[str, tuple[int, int, tuple[int, int], list[str]]] = {  # pairs, seed, symbols of a source, searches
-    "test": (1_000, 3, (10, 30), ["greedy", "beam 5", "beam 5, penalty 0.2"]),
-    "longer": (500, 4, (31, 40), ["greedy"]),
-}
 VARIANTS: dict[str, tuple[str, float]] = {  # coverage in the score, and the weight of the coverage loss
     "none": ("none", 0.0),
     "sum": ("sum", 0.0),
@@ -45,7 +41,12 @@ VARIANTS: dict[str, tuple[str, float]] = {  # coverage in the score, and the wei
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"beam_size": 1},
     "beam 5": {"beam_size": 5},
+    "beam 5, penalty 0.01": {"beam_size": 5, "coverage_penalty": 0.01},
     "beam 5, penalty 0.2": {"beam_size": 5, "coverage_penalty": 0.2},
+}
+SETS: dict[str, tuple[int, int, tuple[int, int], list[str]]] = {  # pairs, seed, symbols of a source, searches
+    "test": (1_000, 3, (10, 30), list(SEARCHES)),
+    "longer": (500, 4, (31, 40), ["greedy"]),
 }
 MEASURES = ("repeats", "leaves out", "exact")
 Found = dict[tuple[str, str, str], list[np.ndarray]]  # variant, set, search -> of each seed [lines, 3]
