@@ -211,8 +211,8 @@ def test_a_fault_that_came_with_set_does_not_blame_the_file(tmp_path: Path) -> N
         ("search={1: 2}", "unknown setting (search.1); "
                           "valid: batch_tokens, beam_size, coverage_penalty, length_penalty, max_length, min_length, "
                           "no_repeat_ngram"),
-        ("training={steps: 1, epochs: 2}", "one of steps, epochs and for bounds a run, not steps and epochs (training)"),
-        ("training={for: 1m, schedule: linear}", "schedule: linear needs a number of steps or epochs, not a duration (training)"),
+        ("training={steps: 1, epochs: 2}",
+         "one of steps, epochs, target_tokens and for bounds a run, not steps and epochs (training)"),
         ("search={min_length: 5, max_length: 2}", "min_length 5 is more than max_length 2 (search)"),
         ("tokenizer={shared: true, source: {kind: bpe}}",
          "a shared vocabulary has no source or target section of its own (tokenizer)"),

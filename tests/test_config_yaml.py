@@ -33,7 +33,7 @@ def _drawn(schema: dict[str, Any], definitions: dict[str, Any]) -> st.SearchStra
     least = schema.get("minimum", schema.get("ge"))
     above, below = schema.get("exclusiveMinimum", schema.get("gt")), schema.get("exclusiveMaximum", schema.get("lt"))
     if kind == "integer":
-        return st.integers(least, None if below is None else below - 1)
+        return st.integers(least, schema.get("maximum", schema.get("le")) if below is None else below - 1)
     if kind == "number":
         low, high = above if least is None else least, schema.get("maximum", schema.get("le", 1e6)) if below is None else below
         return st.floats(low, high, exclude_min=least is None, exclude_max=below is not None)
@@ -55,8 +55,10 @@ def _drawn(schema: dict[str, Any], definitions: dict[str, Any]) -> st.SearchStra
 def _possible(values: dict[str, Any]) -> dict[str, Any]:
     """The same without what contradicts itself."""
     training, tokenizer, search = values.get("training", {}), values.get("tokenizer", {}), values.get("search", {})
-    bounds = [name for name in ("steps", "epochs", "for") if training.get(name) is not None]
-    for name in bounds[1:] + (["for"] if training.get("schedule") == "linear" else []):
+    bounds = [name for name in ("steps", "epochs", "target_tokens", "for") if training.get(name) is not None]
+    for name in bounds[1:]:
+        training.pop(name, None)
+    for name in ("average", "from"):  # forms of their own, and rules with others
         training.pop(name, None)
     if tokenizer.get("shared"):
         tokenizer.update(source=None, target=None)
@@ -167,7 +169,7 @@ def test_a_commented_file_holds_every_setting_with_its_meaning_and_choices(archi
     config = Config.from_dict(override({}, given_settings))
     text = commented_yaml(config)
     assert parse_yaml(text, "") == config.to_dict()
-    assert "  # wall-clock time, such as 45m\n  for: 45m\n" in text
+    assert "  # wall-clock time, such as 45m; a schedule that ends fits itself to it\n  for: 45m\n" in text
     assert "  # passes over the data\n  epochs: null\n" in text
     if architecture in ("seq2seq", "bahdanau", "luong"):
         assert "  # recurrent cell (one of: rnn, lstm, gru)\n  cell: lstm\n" in text

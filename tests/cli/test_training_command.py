@@ -88,7 +88,7 @@ def test_settings_come_from_the_file_then_from_options_then_from_set(
         (["--set", "training.steps=many"], "training.steps"),
         (["--set", "training.steps"], "training.steps"),
         (["--architecture", "bahdanu"], "did you mean 'bahdanau'?"),
-        (["--steps", "3", "--epochs", "2"], "one of steps, epochs and for bounds a run, not steps and epochs"),
+        (["--steps", "3", "--epochs", "2"], "one of steps, epochs, target_tokens and for bounds a run, not steps and epochs"),
         (["--for", "soon"], "a duration is written as 90s, 45m, 1h30m"),
         (["--columns", "source,goal"], "'goal'"),
         (["--on-bad-line", "stop"], "on_bad_line"),

@@ -6,6 +6,7 @@ whose name they keep what they are told is theirs to know, by their own environm
 
 from __future__ import annotations
 
+import importlib
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -170,9 +171,10 @@ class MLflow:
 
 def _installed(library: str) -> Any:
     try:
-        return require(library, "")
-    except MissingExtra as error:
-        raise MissingExtra(error.what, f"training.trackers={library}", f"pip install {library}, or leave it out") from None
+        return importlib.import_module(library)
+    except ImportError as error:
+        what = f"{library} cannot be imported: {error}"
+        raise MissingExtra(what, f"training.trackers={library}", f"pip install {library}, or leave it out") from None
 
 
 def _identity(run: Path, tracker: str) -> str | None:
