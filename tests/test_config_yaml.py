@@ -60,6 +60,7 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
         training.pop(name, None)
     for name in ("average", "from"):  # forms of their own, and rules with others
         training.pop(name, None)
+    values.get("data", {}).pop("bpe_dropout", None)
     if tokenizer.get("shared"):
         tokenizer.update(source=None, target=None)
     if search.get("max_length") is not None:
