@@ -52,7 +52,9 @@ SAME_ROOM = {
     "config_yaml": "config",
     "config_base": "config",
     "config_models": "config",
+    "config_data": "config",
     "config_training": "config",
+    "loss_linear": "loss",
 }  # a room may have more than one file without being a folder
 TYPES_ONLY = {  # through some doors only a few names pass: of types, or of readers that know nothing else of their room
     ("text", "config"): {"Normalization", "TokenizerKind"},

@@ -168,6 +168,33 @@ def slices_equal_one_piece() -> None:
             near(other, one)
 
 
+def an_output_layer_is_as_any_head() -> None:
+    """A head that shows its weights, whose gradient is made at once, against one that does not: sums and all gradients.
+
+    Some symbols are so unlikely that their share is no number of single precision, and slices are of every size.
+    """
+    random = torch.Generator().manual_seed(1)
+    weight, bias, features = (torch.randn(*size, generator=random, dtype=torch.float64) for size in ((6, 3), (6,), (5, 4, 3)))
+    bias[2] = -120.0
+    _, gold, mask = some_logits(vocabulary=6)
+    source = Source(torch.ones(5, 1, dtype=torch.long), torch.ones(5, dtype=torch.long))
+    kept = loss.SLICE
+    for smoothing in (0.0, 0.1):
+        answers = []
+        for head, size in ((Projected(), 10**9), (Shown(), 10**9), (Shown(), 1), (Shown(), 20)):
+            head.linear.weight.data, head.linear.bias.data = weight.clone(), bias.clone()
+            read, loss.SLICE = features.clone().requires_grad_(), size
+            try:
+                result = loss.negative_log_likelihood(head, Step(read), source, gold, mask, smoothing)
+            finally:
+                loss.SLICE = kept
+            (3 * result.objective).backward()
+            answers.append((result.objective.detach(), result.nll, read.grad, head.linear.weight.grad, head.linear.bias.grad))
+        for answer in answers[1:]:
+            for one, other in zip(answers[0], answer, strict=True):
+                near(other, one)
+
+
 class Projected(nn.Module):
     """A head with weights."""
 
@@ -177,6 +204,13 @@ class Projected(nn.Module):
 
     def forward(self, step: Step, source: Source) -> Tensor:
         return self.linear(step.features).log_softmax(-1)  # type: ignore[no-any-return]
+
+
+class Shown(Projected):
+    """The same, whose weights may be taken."""
+
+    def output_layer(self) -> tuple[Tensor, Tensor]:
+        return self.linear.weight, self.linear.bias
 
 
 LOSS_CHECKS: dict[str, Callable[[], None]] = {
@@ -190,5 +224,6 @@ LOSS_CHECKS: dict[str, Callable[[], None]] = {
         equals_the_library,
         rows_add_up,
         slices_equal_one_piece,
+        an_output_layer_is_as_any_head,
     )
 } | ATTENTION_LOSS_CHECKS

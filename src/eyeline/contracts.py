@@ -132,6 +132,15 @@ class Head(Protocol):
         ...
 
 
+@runtime_checkable
+class LinearHead(Head, Protocol):
+    """A head whose log-probabilities are log softmax(W f + b) of the features f, so that a loss may make its gradient itself."""
+
+    def output_layer(self) -> tuple[Tensor, Tensor]:
+        """W [V, D] and b [V]."""
+        ...
+
+
 class Model(Protocol):
     """What search, scoring, training and the laboratory ask of a model."""
 

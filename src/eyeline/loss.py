@@ -9,8 +9,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torch.utils.checkpoint import checkpoint
 
-from eyeline.contracts import Head, Source, Step
+from eyeline.contracts import Head, LinearHead, Source, Step
 from eyeline.errors import UserError
+from eyeline.loss_linear import linear_loss
 
 SLICE = 4_000_000  # log-probabilities that stand in memory at a time: 16 MB in fp32
 LEAST_WEIGHT = 1e-20  # what attention without any weight on a gold link counts as: -log is 46, and the gradient a number
@@ -25,6 +26,8 @@ class Loss:
     tokens: int  # real target tokens, END counted
     coverage: Tensor | None = None  # [] See et al.'s coverage loss, without its weight; None where it is not asked for
     alignment: Tensor | None = None  # [] cross-entropy against gold links, without its weight
+    consistency: Tensor | None = None  # [] divergence of two passes with different dropout, without its weight
+    risk: Tensor | None = None  # [] what outputs drawn from the model cost in expectation, without its weight
 
 
 def negative_log_likelihood(
@@ -35,13 +38,27 @@ def negative_log_likelihood(
     The smoothed target puts 1 - ε on the gold symbol and ε / V on each of the V symbols that are possible at its position, the
     gold and the reserved ones included. A symbol with probability zero (log -inf) takes no share and is not counted: the loss
     stays finite, and one source's words of its own, or its greater length, do not thin out the smoothing of its neighbours.
-    Hidden positions (`target_mask` True) count neither in sums nor in gradients. The batch is worked through in slices of rows
-    whose log-probabilities are made again in the backward pass, so that those of the whole batch never stand in memory.
+    Hidden positions (`target_mask` True) count neither in sums nor in gradients. The batch is worked through in slices, so that
+    log-probabilities of the whole batch never stand in memory: for a head that is a linear map, slices of real positions whose
+    gradient is made at once; for others slices of rows that are made again in the backward pass.
 
     Raises:
         UserError: where gradients are wanted, and a gold symbol has probability zero: there is nothing to learn from it. Without
             gradients the loss is infinite, which is what a perplexity must say.
     """
+    if isinstance(head, LinearHead) and _plain(step, head.output_layer()[1]):
+        objective, nll = linear_loss(*head.output_layer(), step.features, outputs, target_mask, label_smoothing, SLICE)
+    else:
+        objective, nll = _in_rows(head, step, source, outputs, target_mask, label_smoothing)
+    if torch.is_grad_enabled() and bool(nll.isinf()):
+        _refuse_the_impossible(head, step, source, outputs, target_mask)
+    return Loss(objective, nll.detach(), int((~target_mask).sum()))
+
+
+def _in_rows(
+    head: Head, step: Step, source: Source, outputs: Tensor, target_mask: Tensor, label_smoothing: float
+) -> tuple[Tensor, Tensor]:
+    """Objective and plain likelihood, whatever the head."""
     rows_at_a_time = max(1, SLICE // (outputs.shape[1] * _width(head, step, source)))
     objective = step.features.new_zeros(())
     nll = step.features.new_zeros(())
@@ -55,9 +72,13 @@ def negative_log_likelihood(
         else:
             part = checkpoint(_sums, *arguments, use_reentrant=False)
         objective, nll = objective + part[0], nll + part[1]
-    if torch.is_grad_enabled() and bool(nll.isinf()):
-        _refuse_the_impossible(head, step, source, outputs, target_mask)
-    return Loss(objective, nll.detach(), int((~target_mask).sum()))
+    return objective, nll
+
+
+def _plain(step: Step, bias: Tensor) -> bool:
+    """Whether numbers are of one type, no less than single precision, and every symbol is possible."""
+    mixed = torch.is_autocast_enabled(step.features.device.type) or torch.finfo(step.features.dtype).bits < 32
+    return not mixed and not bool(bias.isneginf().any())
 
 
 def _width(head: Head, step: Step, source: Source) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from torch import Tensor
 
-from eyeline import loss
+from eyeline import loss, loss_linear
 from eyeline.contracts import Source, Step
 
 from .registry import fault
@@ -96,6 +96,22 @@ def divided_by_no_tokens(patch: pytest.MonkeyPatch) -> None:
         return nll, nll
 
     sums(patch, count)
+
+
+@fault("", "an_output_layer_is_as_any_head")
+def gradient_made_at_once_and_never_scaled(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loss_linear._LinearLoss, "backward", staticmethod(lambda ctx, gradient, _: (None, *ctx.saved_tensors)))
+
+
+@fault("", "an_output_layer_is_as_any_head")
+def logarithm_of_a_share_that_is_none(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loss_linear, "_cost", lambda logits, shares, gold: -shares.float().gather(1, gold).squeeze(1).log().double())
+
+
+@fault("", "an_output_layer_is_as_any_head")
+def smoothing_left_out_of_the_features_gradient(patch: pytest.MonkeyPatch) -> None:
+    real = Tensor.sub_
+    patch.setattr(Tensor, "sub_", lambda self, other, alpha=1: self if self.dim() == 2 else real(self, other, alpha=alpha))
 
 
 @fault("", "slices_equal_one_piece")

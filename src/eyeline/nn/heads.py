@@ -25,6 +25,10 @@ class Generate(nn.Module):
         """[..., V] from features [..., D]; the source is not needed."""
         return self.project(step.features).log_softmax(-1)  # type: ignore[no-any-return]
 
+    def output_layer(self) -> tuple[Tensor, Tensor]:
+        """W [V, D] and b [V]."""
+        return self.project.weight, self.project.bias
+
 
 class PointOrGenerate(nn.Module):
     """p(w) = p_gen P_vocab(w) + (1 - p_gen) Σ_{j: w_j = w} α_j: See et al. 2017, equation 9, over V and this source's own words.
