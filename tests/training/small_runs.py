@@ -25,6 +25,15 @@ MODELS: dict[str, dict[str, Any]] = {
     "luong": {"architecture": "luong", "cell": "rnn", "encoder_layers": 2},
 }
 TINY = {"embedding_size": 8, "encoder_size": 8, "decoder_size": 12, "dropout": 0.2}
+SMALL = {"size": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.2}
+OTHERS: dict[str, dict[str, Any]] = {  # the rest of the ladder, each complete
+    "pointer-network": {**TINY, "architecture": "pointer-network", "attention_size": 8, "distinct": True},
+    "pointer-network-real": {**TINY, "architecture": "pointer-network", "attention_size": 8},
+    "pointer-generator": {**TINY, "architecture": "pointer-generator", "attention_size": 8},
+    "transformer": {**SMALL, "architecture": "transformer", "feedforward_size": 16},
+    "pointer-generator-transformer": {**SMALL, "architecture": "pointer-generator-transformer", "feedforward_size": 16},
+    "state-space": {**SMALL, "architecture": "state-space", "state_size": 4},
+}
 
 
 def reversal(lines: int = 40, seed: int = 3, longest: int = 8) -> list[tuple[str, str]]:
@@ -32,6 +41,15 @@ def reversal(lines: int = 40, seed: int = 3, longest: int = 8) -> list[tuple[str
     draw = random.Random(seed)
     sources = [[draw.choice("abcdef") for _ in range(draw.randint(3, longest))] for _ in range(lines)]
     return [(" ".join(letters), " ".join(reversed(letters))) for letters in sources]
+
+
+def ordering(lines: int = 40, seed: int = 3, real: bool = False) -> list[tuple[str, str]]:
+    """Letters, or numbers, and the positions of them in rising order: what pointing is for."""
+    draw = random.Random(seed)
+    sources = [draw.sample("abcdefgh", draw.randint(3, 7)) for _ in range(lines)]
+    orders = [sorted(range(len(letters)), key=letters.__getitem__) for letters in sources]
+    written = [json.dumps([ord(letter) / 100 for letter in letters]) if real else " ".join(letters) for letters in sources]
+    return [(source, " ".join(map(str, order))) for source, order in zip(written, orders, strict=True)]
 
 
 def write_pairs(path: Path, pairs: Sequence[tuple[str, ...]]) -> str:
@@ -58,7 +76,20 @@ def settings(folder: Path, rung: str = "bahdanau", **sections: Any) -> Config:
     }
     for name, section in sections.items():
         values[name] = {**values[name], **section} if isinstance(section, dict) else section
+    values["model"] = {name: value for name, value in values["model"].items() if value is not None}
     return Config.from_dict(values)
+
+
+def rung_settings(folder: Path, name: str, **sections: Any) -> Config:
+    """As `settings`, for any rung of the ladder: a name of MODELS or of OTHERS."""
+    if name in MODELS:
+        return settings(folder / "text", name, **sections)
+    if name.startswith("pointer-network"):
+        real = name.endswith("real")
+        for part, lines, seed in (("train", 40, 3), ("valid", 7, 4)):
+            write_pairs(folder / name / f"{part}.tsv", ordering(lines, seed, real))
+    model = {**dict.fromkeys((*TINY, *MODELS["bahdanau"]), None), **OTHERS[name], **sections.pop("model", {})}
+    return settings(folder / (name if name.startswith("pointer-network") else "text"), "bahdanau", model=model, **sections)
 
 
 class Listener(Reporter):

@@ -267,11 +267,13 @@ class Trainer:
             self._journal.log("train", position.step, values)
 
     def _parts(self, meter: Meter) -> dict[str, float]:
-        """The losses on attention that are minimised beside the likelihood, a target token, without their weights."""
+        """What is minimised beside the likelihood, a target token, without weights."""
         objective = self.objective
         parts = {
             "coverage_loss": (objective.coverage, meter.coverage),
             "alignment_loss": (objective.alignment, meter.alignment),
+            "consistency_loss": (objective.consistency, meter.consistency),
+            "expected_cost": (objective.risk_weight, meter.risk),
         }
         return {name: total / meter.tokens for name, (weight, total) in parts.items() if weight}
 

@@ -36,6 +36,8 @@ class Meter:
     seconds: float = 0.0  # spent in the updates themselves
     coverage: float = 0.0  # the coverage loss, without its weight
     alignment: float = 0.0  # the cross-entropy of attention against gold links, without its weight
+    consistency: float = 0.0  # the divergence of two passes with different dropout, without its weight
+    risk: float = 0.0  # what outputs drawn from the model cost in expectation, without its weight
 
     def add(self, other: Meter) -> None:
         for part in fields(self):

@@ -127,11 +127,11 @@ class Updater:
         """Adds a batch's share of the gradient of a window that has `tokens` real target tokens; returns the batch's sums."""
         loss = self._objective(batch, number)
         (loss.objective / tokens).backward()
-        parts = [0.0 if part is None else float(part) for part in (loss.coverage, loss.alignment)]
+        parts = [0.0 if part is None else float(part) for part in (loss.coverage, loss.alignment, loss.consistency, loss.risk)]
         return Meter(float(loss.nll), batch.target_tokens, 0.0, *parts)
 
     def _objective(self, batch: Batch, number: int) -> Any:
-        return self.objective(self.model, batch)
+        return self.objective(self.model, batch, number)
 
     def _parts(self, batch: Batch) -> list[Batch]:
         if self.device.type == "cuda":
