@@ -60,7 +60,8 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
         training.pop(name, None)
     for name in ("average", "from"):  # forms of their own, and rules with others
         training.pop(name, None)
-    values.get("data", {}).pop("bpe_dropout", None)
+    for name in ("bpe_dropout", "corpora"):  # it wants a tokenizer; they want tags
+        values.get("data", {}).pop(name, None)
     if tokenizer.get("shared"):
         tokenizer.update(source=None, target=None)
     if search.get("max_length") is not None:

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from eyeline.config_base import Real, Settings, Whole
+from eyeline.config_base import Fraction, Real, Settings, Whole
+from eyeline.config_data import CorpusSettings, FilterSettings
 from eyeline.config_models import MODEL_SETTINGS, BahdanauSettings, ModelSettings, PointerNetworkSettings, Seq2SeqSettings
 from eyeline.config_training import LOWER_IS_BETTER, Metric, TrainingSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
@@ -20,6 +21,7 @@ from eyeline.errors import ConfigError
 __all__ = [
     "LOWER_IS_BETTER",
     "Config",
+    "CorpusSettings",
     "DataSettings",
     "Metric",
     "Normalization",
@@ -59,6 +61,14 @@ class DataSettings(Settings):
     """a training pair longer than max_length: error stops and names it, truncate cuts, skip leaves out; split: predict only"""
     max_length: Whole = Field(1000, ge=1)
     """the longest source or target, in tokens, that training accepts"""
+    corpora: list[CorpusSettings] = []
+    """more training pairs beside train, each corpus with a tag and a weight: [{pairs: FILE.tsv, tag: back, weight: 0.5}, …]"""
+    temperature: Real = Field(1.0, ge=1)
+    """how far small corpora are lifted: pairs of each ∝ weight · size^(1/temperature), as many as at 1 in all"""
+    filter: FilterSettings = FilterSettings()
+    """which training pairs are left out, by their text"""
+    bpe_dropout: Fraction = 0.0
+    """share of merges that are left out when bpe cuts a training pair (Provilkov et al. 2020), drawn anew in each epoch"""
 
     @model_validator(mode="before")
     @classmethod
@@ -71,6 +81,11 @@ class DataSettings(Settings):
             if isinstance(values.get("columns"), str):
                 values["columns"] = [name.strip() for name in values["columns"].split(",")]
         return values
+
+    @property
+    def all_corpora(self) -> list[CorpusSettings]:
+        """What is trained on: `train`, where it names anything, and the others."""
+        return [*([CorpusSettings(pairs=self.train)] if self.train else []), *self.corpora]
 
     def form(self, side: Literal["source", "target"]) -> Normalization:
         """The normalisation of one side."""
@@ -97,6 +112,8 @@ class TokenizerSettings(Settings):
     """one vocabulary for both sides"""
     min_frequency: Whole = Field(1, ge=1)
     """symbols seen less often are unknown"""
+    sample: Whole = Field(1_000_000, ge=1)
+    """bpe and unigram are learnt from so many lines at most, drawn from all by the seed"""
     source: SideTokenizerSettings | None = None
     """what differs on the source side"""
     target: SideTokenizerSettings | None = None
@@ -198,6 +215,19 @@ class Config(Settings):
         return self
 
     @model_validator(mode="after")
+    def _pieces_can_be_cut_anew(self) -> Config:
+        if not self.data.bpe_dropout:
+            return self
+        where = f"data.bpe_dropout={self.data.bpe_dropout:g}"
+        if "bpe" not in (self.tokenizer.side("source")[0], self.tokenizer.side("target")[0]):
+            raise ValueError(f"{where} leaves out merges of bpe, and tokenizer.kind={self.tokenizer.kind} has none")
+        if self.model.outputs != "vocabulary":
+            raise ValueError(f"{where} makes no sense with model.architecture={self.model.architecture}, which counts tokens")
+        if self.training.guided_alignment:
+            raise ValueError(f"{where} moves the tokens that training.guided_alignment links")
+        return self
+
+    @model_validator(mode="after")
     def _positions_are_of_the_source_as_it_is(self) -> Config:
         if self.model.outputs != "positions":
             return self
@@ -206,6 +236,7 @@ class Config(Settings):
             "tokenizer.shared": tokenizer.shared,
             "tokenizer.target": tokenizer.target is not None,
             "data.columns: features": "features" in data.columns,
+            "data.corpora: tag": any(corpus.tag is not None for corpus in data.corpora),
             "data.too_long: truncate": data.too_long == "truncate",
             "tokenizer.source": real and tokenizer.source is not None,
             "data.lowercase": real and data.lowercase,

@@ -81,7 +81,7 @@ def train(
         if value is not None or name.removeprefix("training.") in bounds:
             _put(values, name.split("."), value)
     settings = Config.from_dict(override(values, set_ or []), base or "")
-    if not settings.data.train:
+    if not settings.data.all_corpora:
         raise ConfigError("nothing to train on", "--train", "name a file of pairs, such as --train train.tsv")
     name = prepare(device, threads)
     from eyeline.training import train as run_training

@@ -122,6 +122,14 @@ class Tokenizer:
         write_text(path, self._content)
 
     @property
+    def ours(self) -> bool:
+        return self._spaced
+
+    @property
+    def content(self) -> str:
+        return self._content
+
+    @property
     def size(self) -> int:
         """Ids that the model needs: reserved, entries, and features."""
         return len(self._shown)

@@ -43,7 +43,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | architecture | {config.model.architecture} |
 | parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
 | vocabulary | source {below.vocabulary}, target {above.vocabulary} |
-{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(config.data.train)} |
+{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(path for corpus in config.data.all_corpora for path in corpus.pairs)} |
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
 | best validation | {best} (outputs searched greedily) |

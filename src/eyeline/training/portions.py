@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
 
 from eyeline.config import Config
 from eyeline.contracts import UNKNOWN
 from eyeline.data.coding import Coder, Row
-from eyeline.data.corpus import Corpus, Links, Sequences, Sources
+from eyeline.data.corpus import Corpus, Links, Noise, Sequences, Sources
+from eyeline.data.plan import Part
 from eyeline.errors import ConfigError, DataError
 from eyeline.text.records import Fault, Pair
 from eyeline.text.tally import Tally
@@ -18,6 +21,8 @@ from eyeline.training.links import TokenLinks, token_links
 Ids = list[list[int]]
 CHUNK = 10_000  # lines that are encoded at a time
 BAD_LINKS = "bad gold links"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -31,10 +36,33 @@ class Portion:
     values: list[Values] | None = None  # numbers of the sources' elements
     links: list[TokenLinks] | None = None
     vocabulary: int = 0  # V, from which on extended ids are a source's own
+    parts: tuple[Part, ...] = ()  # the corpora that were put together; none: it is one
+    noise: Noise | None = None  # what changes ids in every epoch
+
+    @classmethod
+    def joined(cls, portions: Sequence[Portion]) -> Portion:
+        """Several portions one behind the other, all with the same kinds of ids."""
+        if len(portions) == 1:
+            return portions[0]
+
+        def all_of(values: Callable[[Portion], list[T] | None]) -> list[T] | None:
+            lists = [values(portion) for portion in portions]
+            return None if lists[0] is None else list(chain.from_iterable(values or () for values in lists))
+
+        return cls(
+            all_of(lambda portion: portion.pairs) or [],
+            all_of(lambda portion: portion.sources) or [],
+            all_of(lambda portion: portion.targets) or [],
+            all_of(lambda portion: portion.copies),
+            all_of(lambda portion: portion.values),
+            all_of(lambda portion: portion.links),
+            portions[0].vocabulary,
+        )
 
     def corpus(self) -> Corpus:
         sources = Sources.of(self.sources, self.copies, self.vocabulary, self.values)
-        return Corpus(sources, Sequences.of(self.targets), None if self.links is None else Links.of(self.links))
+        links = None if self.links is None else Links.of(self.links)
+        return Corpus(sources, Sequences.of(self.targets), links, self.parts, self.noise)
 
     def at(self, places: Sequence[int]) -> Portion:
         """The pairs at `places` alone."""
@@ -118,6 +146,14 @@ def _refuse(config: Config, fault: Fault, left_out: Tally) -> None:
 
 
 def fitted(config: Config, made: Portion, paths: Sequence[str], left_out: Tally) -> Portion:
+    """As `fitting`. Raises DataError where no pair is left."""
+    kept = fitting(config, made, left_out)
+    if not kept.pairs:
+        raise DataError(f"no pair is left: each has more than {config.most_tokens[1]} tokens", " ".join(paths))
+    return kept
+
+
+def fitting(config: Config, made: Portion, left_out: Tally) -> Portion:
     """The portion without, or with shortened, pairs of more tokens on a side than the config allows."""
     (most, bound), choice = config.most_tokens, config.data.too_long
     fits = [max(len(s), len(t)) <= most for s, t in zip(made.sources, made.targets, strict=True)]
@@ -132,7 +168,4 @@ def fitted(config: Config, made: Portion, paths: Sequence[str], left_out: Tally)
             left_out.add("too long, cut" if choice == "truncate" else "too long", pair.path, pair.line)
     if choice == "truncate":
         return made.cut(most)
-    kept = [place for place, fit in enumerate(fits) if fit]
-    if not kept:
-        raise DataError(f"no pair is left: each has more than {bound} tokens", " ".join(paths))
-    return made.at(kept)
+    return made.at([place for place, fit in enumerate(fits) if fit])
