@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from eyeline.contracts import PAD, Source
 from eyeline.nn import Embedding, Encoding, RecurrentEncoder, Reversed
-from eyeline.nn.cells import by_hand
 
 CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 VOCABULARY, E, D = 12, 3, 4
@@ -133,41 +132,3 @@ def test_dropout_acts_with_one_layer_and_never_in_eval_mode() -> None:
     reader.train()
     assert not torch.equal(reader(source).states, reader(source).states)
     assert not torch.equal(reader(source).final, reader(source).final)
-
-
-@pytest.mark.parametrize("kind", CELLS)
-@pytest.mark.parametrize("bidirectional", [False, True])
-@pytest.mark.parametrize("sizes", [[2, 5, 1, 3], [4, 0, 1], [1]])
-def test_the_loop_by_hand_equals_packed_sequences_and_autograd(kind: str, bidirectional: bool, sizes: list[int]) -> None:
-    """States, last states and all gradients, in float64; an empty source among them."""
-    answers, source = [], source_of(sizes, 6)
-    for way in ("_padded", "_packed"):
-        reader, inputs = encoder(kind, bidirectional=bidirectional).double(), torch.randn(len(sizes), 6, E, dtype=torch.float64)
-        inputs = torch.linspace(-1, 1, inputs.numel(), dtype=torch.float64).view_as(inputs).requires_grad_()
-        cells = [by_hand(layer) for layer in reader.layers]
-        encoding = reader._padded(inputs, source, cells) if way == "_padded" else reader._packed(inputs, source)
-        chance = torch.Generator().manual_seed(3)
-        said = [encoding.states, encoding.final]
-        sum((each * torch.randn(each.shape, generator=chance, dtype=each.dtype)).sum() for each in said).backward()
-        weights = [parameter.grad for layer in reader.layers for parameter in layer.parameters()]
-        answers.append([*said, inputs.grad, *weights])
-    for one, other in zip(*answers, strict=True):
-        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
-
-
-def test_each_answer_alone_has_its_gradient() -> None:
-    for pick in (0, 1):
-        reader, found = encoder("lstm").double(), []
-        for read in (lambda *given, reader=reader: reader.read(*given), reader._packed):
-            inputs = torch.linspace(-1, 1, 3 * 6 * E, dtype=torch.float64).view(3, 6, E).requires_grad_()
-            encoding = read(inputs, source_of([2, 6, 1], 6))
-            (slope,) = torch.autograd.grad((encoding.states, encoding.final)[pick].square().sum(), inputs)
-            found.append(slope)
-        torch.testing.assert_close(*found, rtol=0, atol=1e-12)
-
-
-def test_mixed_precision_is_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, source = encoder(), source_of([2, 3])
-    monkeypatch.setattr(RecurrentEncoder, "_padded", None)
-    with torch.autocast("cpu", torch.bfloat16):
-        assert reader(source).states.shape == (2, 3, 2 * D)

@@ -11,7 +11,6 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
-from killing import RUNGS, kill_all
 from small_runs import Listener, checkpoint_names, newest, same_run, settings, train
 
 from eyeline.config import Config
@@ -67,9 +66,3 @@ def test_killed_at_any_moment_ends_as_the_undisturbed_run(tmp_path: Path, keep: 
     train(settings(tmp_path, training={**every, "checkpoint_every": 100}), tmp_path / "whole")
     assert newest(out).name == "step-36"
     same_run(tmp_path / "whole", out)
-
-
-def test_ten_moments_over_all_rungs(tmp_path: Path) -> None:
-    """The test that `python tests/training/killing.py` makes with two hundred, in small."""
-    tally = kill_all(tmp_path, list(RUNGS), 10, seed=3, steps=6)
-    assert tally.moments == 10

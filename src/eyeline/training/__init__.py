@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -18,13 +17,12 @@ from eyeline.ladder import Seq2Seq
 from eyeline.runs import Run, create_run, save_config, save_weights
 from eyeline.training.card import write_card
 from eyeline.training.checkpoints import list_checkpoints
-from eyeline.training.finetuning import FROM, base_run, inherit, symbols
 from eyeline.training.finishing import keep_mean
 from eyeline.training.journal import Journal
 from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import freeze
-from eyeline.training.preparation import Prepared, prepare, settled
+from eyeline.training.preparation import Prepared, prepare
 from eyeline.training.reporting import Reporter, duration
 from eyeline.training.resuming import (
     CHECKPOINTS,
@@ -35,29 +33,13 @@ from eyeline.training.resuming import (
     with_elements_of,
     with_more_steps,
 )
-from eyeline.training.starting import SPLIT, start_from_vectors
+from eyeline.training.starting import SPLIT, covered_before, start_from_vectors
 from eyeline.training.state import Position
 from eyeline.training.trackers import TensorBoard, open_trackers
 from eyeline.training.updates import PairTooLarge, out_of_memory
 from eyeline.training.validation import Validator
 
 __all__ = ["Diverged", "Reporter", "Trainer", "train"]
-
-
-Events = list[tuple[str, dict[str, Any]]]  # (split, values) for the journal
-
-
-@dataclass(frozen=True)
-class _Start:
-    """What a session begins with."""
-
-    run: Run
-    model: Seq2Seq
-    prepared: Prepared
-    corpus: Corpus
-    begun: Events  # what is to be said of where the weights come from
-    resume: bool  # the run directory is there already
-    more: bool  # early stopping counts anew
 
 
 def train(
@@ -88,68 +70,51 @@ def train(
     stored = stored_run(out, resume)
     if more_steps is not None:
         config = with_more_steps(config, out, stored, more_steps)
-    config = settled(bounded(config))
+    config = bounded(config)
     if stored is not None:
         config = with_elements_of(stored.config, config)
         check_same(stored.config, config)
         if more_steps is None and already_over(stored, config, reporter):
             return stored
-    base = None if list_checkpoints(out / CHECKPOINTS) else base_run(config)
-    if base is not None:
-        config = with_elements_of(base.config, config)
     for directory in (out, out / CHECKPOINTS):
         remove_leftovers(directory)
-    prepared = prepare(config, stored or (base if config.training.from_vocabulary == "keep" else None))
+    prepared = prepare(config, stored)
     config = prepared.config
     reporter.note(prepared.report.render())
     corpus = prepared.train.corpus()
     Objective.of(config.training, corpus)  # raises before anything is written
     run = Run(out, config, prepared.source, prepared.target)
-    torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
-    model = run.build()
-    begun = _first_weights(run, model, base, prepared, reporter)
-    _train(_Start(run, model, prepared, corpus, begun, stored is not None, more_steps is not None), device, reporter)
+    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None)
     return run
 
 
-def _first_weights(run: Run, model: Seq2Seq, base: Run | None, prepared: Prepared, reporter: Reporter) -> Events:
-    """Has weights start from another run or from word vectors; returns the journal's events that say so."""
-    if list_checkpoints(run.path / CHECKPOINTS):
-        return []
-    begun: Events = []
-    if base is not None:
-        inherit(model, base, run.source, run.target)
-        for found in symbols(run.config, base, prepared):
-            unknown = found.missing and run.config.training.from_vocabulary == "keep"
-            (reporter.warn if unknown else reporter.note)(f"from {base.path}: {found}")
-            begun.append((FROM, asdict(found)))
-    for covered in start_from_vectors(run.config, model, run.source, run.target):
+def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
+    config = run.config
+    torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
+    model = run.build()
+    started = [] if list_checkpoints(run.path / CHECKPOINTS) else start_from_vectors(config, model, run.source, run.target)
+    for covered in started:
         (reporter.note if covered.covered else reporter.warn)(f"{covered.side} vectors: {covered}")
-        begun.append((SPLIT, asdict(covered)))
-    return begun
-
-
-def _train(start: _Start, device: str, reporter: Reporter) -> None:
-    run, prepared, config = start.run, start.prepared, start.run.config
-    if not start.resume:
+    if not resume:
         create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
-    model = start.model.to(device)
+    model = model.to(device)
     if frozen := freeze(model, config.training.freeze):
         reporter.note(f"{len(frozen)} weights are frozen: {' '.join(frozen)}")
     parameters = sum(parameter.numel() for parameter in model.parameters())
     reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
-    trainer = Trainer(model, start.corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
-    if start.resume:
+    trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
+    if resume:
         if trainer.resume():
             at = trainer.position
             reporter.note(f"going on from step {at.step} (epoch {at.epoch}, batch {at.batch})")
         save_config(run.path, config)  # only now: settings that the state refuses are not written
-    if start.more:
+    if more:
         trainer.progress.since_best = 0
+    told = covered_before(run.path)
     with closing(_journal(run, trainer.position.step, reporter)) as journal:
-        for split, values in start.begun:
-            if not journal.has(split, values):
-                journal.log(split, 0, {"time_s": 0.0, **values})
+        for covered in started:
+            if covered not in told:
+                journal.log(SPLIT, 0, {"time_s": 0.0, **asdict(covered)})
         validate = None
         if prepared.valid is not None:
             validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, torch.device(device))

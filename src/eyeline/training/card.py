@@ -30,7 +30,6 @@ def write_card(run: Run, model: nn.Module, state: State, prepared: Prepared, ave
         best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
     name = run.path.resolve().name
     files = [path for corpus in config.data.all_corpora for path in corpus.pairs]
-    begun = f"| starts from | {config.training.from_} |\n" if config.training.from_ is not None else ""
     below, above = prepared.report.sides
     vectors = "".join(f"| {covered.side} vectors | {covered} |\n" for covered in covered_before(run.path))
     write_text(
@@ -45,7 +44,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | architecture | {config.model.architecture} |
 | parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
 | vocabulary | source {below.vocabulary}, target {above.vocabulary} |
-{vectors}{begun}| training pairs | {len(prepared.train.pairs):,} from {", ".join(files)} |
+{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(files)} |
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
 | best validation | {best} (outputs searched greedily) |

@@ -26,7 +26,6 @@ class Journal:
     def __init__(self, run: Path, step: int, trackers: Sequence[Tracker] = ()) -> None:
         self.path, self.trackers = run / "metrics.jsonl", trackers
         kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step]
-        self._kept = [json.loads(line) for line in kept if '"step": 0,' in line]  # what was said before the first update
         write_text(self.path, "".join(line + "\n" for line in kept))
         try:
             self._file = self.path.open("ab", buffering=0)  # unbuffered: a line is in the file when it is logged
@@ -49,10 +48,6 @@ class Journal:
                 tracker.numbers(step, numbers)
         except OSError as error:
             raise cannot_write(error, self.path) from error
-
-    def has(self, split: str, values: dict[str, Any]) -> bool:
-        """Whether an event of these values was logged before the run's first update, by an earlier session."""
-        return any(event["split"] == split and values.items() <= event.items() for event in self._kept)
 
     def text(self, name: str, step: int, text: str) -> None:
         """A text for trackers alone, such as example outputs. Raises UserError when the disk is full."""
