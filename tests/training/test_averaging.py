@@ -295,6 +295,21 @@ def test_the_best_need_validation_pairs(tmp_path: Path) -> None:
         settings(tmp_path, data={"valid": []}, training={"average": "best-3"})
 
 
+def test_killed_when_the_mean_was_scored_it_is_scored_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The card is the last file: without it the end is made again, and told once."""
+    import eyeline.training as training
+
+    config = settings(tmp_path, training={**OFTEN, **KINDS["last"]})
+    train(config, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "write_card", lambda *_: pytest.fail("killed"))
+        with pytest.raises(pytest.fail.Exception):
+            train(config, tmp_path / "run")
+    train(config, tmp_path / "run", resume=True)
+    same_run(tmp_path / "whole", tmp_path / "run")
+    assert len(events(tmp_path / "run", "average")) == 1
+
+
 def test_nothing_lies_around(tmp_path: Path) -> None:
     train(settings(tmp_path, training={**OFTEN, **KINDS["best"]}), tmp_path / "run")
     names = {path.name for path in (tmp_path / "run" / "snapshots").iterdir()}

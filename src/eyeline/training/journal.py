@@ -25,7 +25,7 @@ class Journal:
 
     def __init__(self, run: Path, step: int, trackers: Sequence[Tracker] = ()) -> None:
         self.path, self.trackers = run / "metrics.jsonl", trackers
-        kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step]
+        kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step and not _ended(line, step)]
         write_text(self.path, "".join(line + "\n" for line in kept))
         try:
             self._file = self.path.open("ab", buffering=0)  # unbuffered: a line is in the file when it is logged
@@ -75,6 +75,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.7g}") if math.isfinite(value) else None  # the digits that single precision has
     return value
+
+
+def _ended(line: str, step: int) -> bool:
+    """Whether it tells of the end of a run at `step`: whoever goes on from there ends it anew."""
+    return '"split": "average"' in line and _step(line) == step
 
 
 def _lines(path: Path) -> list[str]:
