@@ -7,8 +7,7 @@ Each rung is trained by `eyeline train` and measured by `eyeline evaluate`, in p
 so that a run that was stopped goes on where it was. `--jobs 2` trains two rungs at a time, each on one thread.
 
 Speeds are measured afterwards, one rung at a time with `--speed-threads`, on what should then be a quiet machine: training over
-the first 60
-updates, prediction over the test set with the trained weights.
+the first 60 updates, prediction over the test set with the trained weights.
 """
 
 from __future__ import annotations

@@ -1,0 +1,56 @@
+"""The scripts below `replications/`, as far as they compute: what they train takes hours and is run by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from eyeline.config import Config
+from eyeline.config_yaml import override
+
+REPLICATIONS = Path(__file__).parent.parent / "replications"
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"replications_{name}", REPLICATIONS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # where dataclasses look for it
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("path", sorted(REPLICATIONS.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_config_is_one(path: Path) -> None:
+    assert Config.from_yaml(path, ["data.train=train.tsv", "data.valid=valid.tsv"]).training.bounded
+
+
+def test_the_interval_of_a_mean_is_students() -> None:
+    """Of 1, 2, 3, 4, 5: deviation √2.5, quantile of four degrees of freedom 2.776445; so 2.776445 · √2.5 / √5."""
+    mean, half = script("seeds").mean_and_half_width([1.0, 2.0, 3.0, 4.0, 5.0])
+    assert mean == 3.0
+    assert half == pytest.approx(2.776445 * 2.5**0.5 / 5**0.5, rel=1e-6)
+    assert script("seeds").mean_and_half_width([7.0]) == (7.0, float("inf"))
+
+
+def test_the_table_of_seeds_names_each_and_their_mean() -> None:
+    found = {
+        seed: {"metrics": {"exact_match": {"score": score, "low": score - 1, "high": score + 1}}, "training_s": 61.0}
+        for seed, score in ((1, 50.0), (2, 60.0))
+    }
+    text = script("seeds").table("exact_match", found)
+    assert "| 1 | 50.0 [49.0, 51.0] | 1 m 01 s |" in text
+    assert "| mean of 2 | 55.0 ± 63.5 | |" in text  # 12.7062 · 7.0711 / √2
+
+
+def test_every_rung_of_the_ladder_script_is_one() -> None:
+    module = script("ladder")
+    for name, (architecture, settings) in module.RUNGS.items():
+        for task in module.TASKS.values():
+            given = [f"{key}={value}" for key, value in {**task.settings, **settings}.items()]
+            values = {"model": {"architecture": architecture}, "data": {"train": "a.tsv", "valid": "b.tsv"}}
+            assert Config.from_dict(override(values, given)).model.architecture == architecture, name
