@@ -45,12 +45,7 @@ def backward_state_taken_at_the_last_position(patch: pytest.MonkeyPatch) -> None
 
 @fault("seq2seq-once-bi-gru-1x2", "padding_changes_nothing")
 def padding_read_by_the_encoder(patch: pytest.MonkeyPatch) -> None:
-    real = recurrent.pack_padded_sequence
-
-    def pack(inputs: Tensor, lengths: Tensor, batch_first: bool, enforce_sorted: bool) -> Any:
-        return real(inputs, torch.full_like(lengths, inputs.shape[1]), batch_first, enforce_sorted)
-
-    patch.setattr(recurrent, "pack_padded_sequence", pack)
+    patch.setattr(recurrent, "_at_least_one", lambda source: torch.full_like(source.lengths, source.ids.shape[1]))
 
 
 @fault("seq2seq-once-rnn-1x1", "order_changes_nothing")

@@ -12,6 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from eyeline.contracts import PAD, Source, Step
 from eyeline.nn import (
+    Dropout,
     feedforward,
     linear_attention,
     multihead,
@@ -69,13 +70,12 @@ def hidden_states_times_zero(patch: pytest.MonkeyPatch) -> None:
 
 @fault(DEFAULT, "the_future_is_not_seen")
 def causal_mask_off_by_one(patch: pytest.MonkeyPatch) -> None:
-    def attend(queries: Tensor, keys: Tensor, values: Tensor, is_causal: bool = False, **others: Any) -> Tensor:
-        if not is_causal:
-            return scaled_dot_product_attention(queries, keys, values, **others)
-        seen = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool).tril(1)
-        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, **others)
+    def attend(queries: Tensor, keys: Tensor, values: Tensor, seen: Any, dropout: Any, causal: bool = False) -> Tensor:
+        if causal:
+            seen = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool).tril(1)
+        return multihead.heads_attend(queries, keys, values, seen, dropout)
 
-    patch.setattr(self_attention, "scaled_dot_product_attention", attend)
+    patch.setattr(self_attention, "heads_attend", attend)
 
 
 @fault("transformer-pre-swiglu-alibi-2x1", "the_future_is_not_seen")
@@ -203,7 +203,10 @@ def no_norm_on_top(patch: pytest.MonkeyPatch) -> None:
 
 @fault(DEFAULT, "dropout_acts_in_training_alone")
 def weights_dropped_in_eval_mode(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(self_attention.Heads, "rate", property(lambda self: self.dropout.p))
+    def attend(queries: Tensor, keys: Tensor, values: Tensor, seen: Any, dropout: Any, causal: bool = False) -> Tensor:
+        return multihead.heads_attend(queries, keys, values, seen, Dropout(dropout.p), causal)
+
+    patch.setattr(self_attention, "heads_attend", attend)
 
 
 # What is shown, and what is copied

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from eyeline.errors import ConfigError
-from eyeline.nn import MultiHeadAttention
+from eyeline.nn import Dropout, MultiHeadAttention
+from eyeline.nn.multihead import heads_attend
 
 SIZE, HEADS, KEY_SIZE = 6, 3, 5
 
@@ -92,3 +93,23 @@ def test_gradients(attention: MultiHeadAttention) -> None:
 def test_heads_that_cannot_share_the_width() -> None:
     with pytest.raises(ConfigError, match=r"4 heads cannot share a width of 6 \(model.heads=4\)"):
         MultiHeadAttention(6, 4)
+
+
+@pytest.mark.parametrize("kind", ["all", "triangle", "mask", "bias"])
+def test_dropout_written_out_is_pytorchs_attention_with_some_weights_gone(kind: str) -> None:
+    """With dropout that keeps all it is the same; with one that does not, the weights are scaled and the sum follows."""
+    torch.manual_seed(0)
+    queries, keys, values = (torch.randn(2, 3, 5, 4, dtype=torch.float64) for _ in range(3))
+    seen = {"mask": torch.rand(2, 1, 1, 5) < 0.7, "bias": torch.randn(3, 5, 5, dtype=torch.float64)}.get(kind)
+    if kind == "mask":
+        assert seen is not None
+        seen[..., 0] = True
+    part, nothing = Dropout(0.5), Dropout(0.0)
+    wanted = heads_attend(queries, keys, values, seen, nothing, kind == "triangle")
+    part.forward = lambda weights: weights  # type: ignore[method-assign]
+    torch.testing.assert_close(heads_attend(queries, keys, values, seen, part, kind == "triangle"), wanted, rtol=0, atol=1e-12)
+    part.forward = lambda weights: 2 * weights * (torch.arange(5) == 1)  # type: ignore[method-assign]
+    eye = torch.eye(5, dtype=torch.float64).expand(2, 3, 5, 5)
+    weights = heads_attend(queries, keys, eye, seen, nothing, kind == "triangle")
+    got = heads_attend(queries, keys, values, seen, part, kind == "triangle")
+    torch.testing.assert_close(got, 2 * weights[..., 1:2] * values[:, :, 1:2], rtol=0, atol=1e-12)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -9,7 +12,8 @@ from nn_strategies import lengths
 from torch import Tensor, nn
 
 from eyeline.contracts import PAD, Source
-from eyeline.nn import Embedding, Encoding, RecurrentEncoder, Reversed
+from eyeline.nn import Dropout, Embedding, Encoding, RecurrentEncoder, Reversed, recurrence
+from eyeline.nn.cells import by_hand
 
 CELLS = {"rnn": nn.RNN, "lstm": nn.LSTM, "gru": nn.GRU}
 VOCABULARY, E, D = 12, 3, 4
@@ -132,3 +136,114 @@ def test_dropout_acts_with_one_layer_and_never_in_eval_mode() -> None:
     reader.train()
     assert not torch.equal(reader(source).states, reader(source).states)
     assert not torch.equal(reader(source).final, reader(source).final)
+
+
+def compare_by_hand(kind: str, bidirectional: bool, sizes: list[int]) -> None:
+    """States, last states and all gradients of the loop by hand against packed sequences and autograd, in float64."""
+    answers, source = [], source_of(sizes, 6)
+    for ours in (True, False):
+        reader = encoder(kind, bidirectional=bidirectional).double()
+        inputs = torch.linspace(-1, 1, len(sizes) * 6 * E, dtype=torch.float64).view(len(sizes), 6, E).requires_grad_()
+        cells = [by_hand(layer) for layer in reader.layers]
+        encoding = reader._padded(inputs, source, cells) if ours else reader._packed(inputs, source)
+        chance = torch.Generator().manual_seed(3)
+        said = [encoding.states, encoding.final]
+        sum((each * torch.randn(each.shape, generator=chance, dtype=each.dtype)).sum() for each in said).backward()
+        weights = [parameter.grad for layer in reader.layers for parameter in layer.parameters()]
+        answers.append([*said, inputs.grad, *weights])
+    for one, other in zip(*answers, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("sizes", [[2, 5, 1, 3], [4, 0, 1], [1]])
+def test_the_loop_by_hand_equals_packed_sequences_and_autograd(kind: str, bidirectional: bool, sizes: list[int]) -> None:
+    """An empty source among them."""
+    compare_by_hand(kind, bidirectional, sizes)
+
+
+def turned_round_in_the_padding(patch: pytest.MonkeyPatch) -> None:
+    real = recurrence.Places.of
+
+    def places(lengths: Tensor, width: int) -> recurrence.Places:
+        return replace(real(lengths, width), turned=real(torch.full_like(lengths, width), width).turned)
+
+    patch.setattr(recurrence.Places, "of", places)
+
+
+def padding_learns(patch: pytest.MonkeyPatch) -> None:
+    real = recurrence.Places.of
+    patch.setattr(recurrence.Places, "of", lambda *given: replace(real(*given), hidden=torch.empty(0, dtype=torch.long)))
+
+
+def last_states_teach_nothing(patch: pytest.MonkeyPatch) -> None:
+    real = recurrence._slopes
+    patch.setattr(recurrence, "_slopes", lambda outputs, last, *others: real(outputs, None, *others))
+
+
+def the_other_way_teaches_the_wrong_positions(patch: pytest.MonkeyPatch) -> None:
+    real = recurrence._slopes
+
+    def slopes(outputs: Tensor, last: Tensor, states: Tensor, places: recurrence.Places) -> Tensor:
+        return real(outputs, last, states, replace(places, turned=torch.arange(len(places.turned))))
+
+    patch.setattr(recurrence, "_slopes", slopes)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [turned_round_in_the_padding, padding_learns, last_states_teach_nothing, the_other_way_teaches_the_wrong_positions],
+)
+def test_the_comparison_notices(fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    fault(monkeypatch)
+    with pytest.raises(AssertionError, match="not close"):
+        compare_by_hand("gru", True, [2, 5, 1, 3])
+
+
+def test_each_answer_alone_has_its_gradient() -> None:
+    for pick in (0, 1):
+        reader, found = encoder("lstm").double(), []
+        for read in (lambda *given, reader=reader: reader.read(*given), reader._packed):
+            inputs = torch.linspace(-1, 1, 3 * 6 * E, dtype=torch.float64).view(3, 6, E).requires_grad_()
+            encoding = read(inputs, source_of([2, 6, 1], 6))
+            (slope,) = torch.autograd.grad((encoding.states, encoding.final)[pick].square().sum(), inputs)
+            found.append(slope)
+        torch.testing.assert_close(*found, rtol=0, atol=1e-12)
+
+
+def test_dropout_between_layers_meets_both_ways_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dropout that is no chance, so that the loop by hand and packed sequences can be compared in training."""
+    monkeypatch.setattr(Dropout, "forward", lambda self, inputs: inputs * torch.linspace(0, 2, inputs.shape[-1]).double())
+    reader, source = encoder("gru", depth=2).double().train(), source_of([2, 5, 1], 6)
+    inputs = torch.linspace(-1, 1, 3 * 6 * E, dtype=torch.float64).view(3, 6, E)
+    padded, packed = reader.read(inputs, source), reader._packed(inputs, source)
+    torch.testing.assert_close(padded.states, packed.states, rtol=0, atol=1e-12)
+    torch.testing.assert_close(padded.final, packed.final, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", CELLS)
+def test_gradients_by_finite_differences(kind: str) -> None:
+    reader, source = encoder(kind).double(), source_of([3, 1], 3)
+    weights = [parameter for layer in reader.layers for parameter in layer.parameters()]
+    inputs = torch.linspace(-1, 1, 2 * 3 * E, dtype=torch.float64).view(2, 3, E).requires_grad_()
+
+    def read(inputs: Tensor, *_: Tensor) -> tuple[Tensor, Tensor]:
+        encoding = reader.read(inputs, source)
+        return encoding.states, encoding.final
+
+    assert torch.autograd.gradcheck(read, (inputs, *weights), fast_mode=True)
+
+
+def test_without_a_gradient_packed_sequences_are_the_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, source = encoder(), source_of([2, 3])
+    monkeypatch.setattr(RecurrentEncoder, "_padded", None)
+    with torch.no_grad():
+        assert reader(source).states.shape == (2, 3, 2 * D)
+
+
+def test_mixed_precision_is_left_to_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, source = encoder(), source_of([2, 3])
+    monkeypatch.setattr(RecurrentEncoder, "_padded", None)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert reader(source).states.shape == (2, 3, 2 * D)

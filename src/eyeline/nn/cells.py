@@ -1,9 +1,9 @@
 """PyTorch's recurrent cells with their derivatives written by hand, one step at a time. Knows gates; not layers, not time.
 
 What a step computes from the products is in two places: `gates` [B, G·D], where the products stand before it and what they were
-bent into after it, and the state [P, B, D] (P planes: h, and an LSTM's c). The product of the input fills the columns `inward` of
-the gates, that of the state is added to the columns `recurrent`. On a CPU PyTorch's tanh takes six times as long as its sigmoid:
-here tanh(x) = 2 σ(2x) - 1, and where x is a product, the 2 is in the weights.
+bent into after it, and the state [P, B, D] (P planes: h, and an LSTM's c); B may be several dimensions. The product of the input
+fills the columns `inward` of the gates, that of the state is added to the columns `recurrent`. On a CPU PyTorch's tanh takes six
+times as long as its sigmoid: here tanh(x) = 2 σ(2x) - 1, and where x is a product, the 2 is in the weights.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Weights:
     rest: Tensor | None  # the bias of the columns that the input does not reach
 
 
-def _of(layer: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _of(layer: nn.RNNBase, suffix: str) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """PyTorch's weights of input and state, and the two biases."""
     names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
-    return tuple(layer.get_parameter(name) for name in names)  # type: ignore[return-value]
+    return tuple(layer.get_parameter(name + suffix) for name in names)  # type: ignore[return-value]
 
 
 class Cell(ABC):
@@ -43,8 +43,8 @@ class Cell(ABC):
     planes: int  # P
 
     @abstractmethod
-    def arrange(self, layer: nn.RNNBase) -> Weights:
-        """The weights of a layer of this kind."""
+    def arrange(self, layer: nn.RNNBase, suffix: str = "") -> Weights:
+        """The weights of a layer of this kind; those of the other direction with the suffix "_reverse"."""
 
     def inward(self, size: int) -> slice:
         """The columns that the input's product fills, in a cell of width `size`."""
@@ -69,8 +69,8 @@ class Elman(Cell):
 
     blocks, planes = 1, 1
 
-    def arrange(self, layer: nn.RNNBase) -> Weights:
-        of_input, of_state, inner, outer = _of(layer)
+    def arrange(self, layer: nn.RNNBase, suffix: str = "") -> Weights:
+        of_input, of_state, inner, outer = _of(layer, suffix)
         return Weights(2 * of_input, 2 * of_state, 2 * (inner + outer), None)
 
     def forward(self, gates: Tensor, before: Tensor, after: Tensor) -> None:
@@ -86,8 +86,8 @@ class LongShortTerm(Cell):
 
     blocks, planes = 4, 2
 
-    def arrange(self, layer: nn.RNNBase) -> Weights:
-        of_input, of_state, inner, outer = _of(layer)
+    def arrange(self, layer: nn.RNNBase, suffix: str = "") -> Weights:
+        of_input, of_state, inner, outer = _of(layer, suffix)
         return Weights(self._ordered(of_input), self._ordered(of_state), self._ordered(inner + outer), None)
 
     @staticmethod
@@ -111,8 +111,8 @@ class LongShortTerm(Cell):
         torch.mul(of_c, g, out=of_i)
         torch.mul(of_c, before[1], out=of_f)
         torch.mul(of_c, i, out=of_g).mul_(g.square().neg_().add_(1.0)).mul_(0.5)
-        squashed = gates[:, : -g.shape[-1]]
-        products[:, : -g.shape[-1]].mul_(torch.addcmul(squashed, squashed, squashed, value=-1))
+        squashed = gates[..., : -g.shape[-1]]
+        products[..., : -g.shape[-1]].mul_(torch.addcmul(squashed, squashed, squashed, value=-1))
         of_c.mul_(f)
         of_h.zero_()
 
@@ -122,9 +122,9 @@ class Gated(Cell):
 
     blocks, planes = 4, 1
 
-    def arrange(self, layer: nn.RNNBase) -> Weights:
+    def arrange(self, layer: nn.RNNBase, suffix: str = "") -> Weights:
         """PyTorch has them as r, z, n."""
-        of_input, of_state, inner, outer = (each.chunk(3) for each in _of(layer))
+        of_input, of_state, inner, outer = (each.chunk(3) for each in _of(layer, suffix))
         return Weights(
             torch.cat([2 * of_input[2], *of_input[:2]]),
             torch.cat([*of_state[:2], 2 * of_state[2]]),
@@ -140,7 +140,7 @@ class Gated(Cell):
 
     def forward(self, gates: Tensor, before: Tensor, after: Tensor) -> None:
         n, r, z, product = gates.chunk(4, -1)
-        gates[:, n.shape[-1] : 3 * n.shape[-1]].sigmoid_()
+        gates[..., n.shape[-1] : 3 * n.shape[-1]].sigmoid_()
         n.addcmul_(r, product).sigmoid_().mul_(2.0).sub_(1.0)
         torch.sub(before[0], n, out=after[0]).mul_(z).add_(n)
 
@@ -153,21 +153,21 @@ class Gated(Cell):
         torch.sub(of_h, kept, out=of_n).mul_(n.square().neg_().add_(1.0)).mul_(0.5)
         torch.mul(of_n, product, out=of_r)
         torch.mul(of_n, r, out=of_product)
-        squashed, both = gates[:, n.shape[-1] : 3 * n.shape[-1]], products[:, n.shape[-1] : 3 * n.shape[-1]]
+        squashed, both = gates[..., n.shape[-1] : 3 * n.shape[-1]], products[..., n.shape[-1] : 3 * n.shape[-1]]
         both.mul_(torch.addcmul(squashed, squashed, squashed, value=-1))
         of_h.copy_(kept)
 
 
+def plain(numbers: Tensor) -> bool:
+    """Whether what is written here may run: types are not mixed, no less than single precision, and nobody traces it."""
+    mixed = torch.is_autocast_enabled(numbers.device.type) or torch.finfo(numbers.dtype).bits < 32
+    return not mixed and not torch.compiler.is_compiling()
+
+
 def by_hand(layer: nn.RNNBase) -> Cell | None:
-    """The cell of a layer of PyTorch's; None for what is not written here."""
-    plain = layer.num_layers == 1 and not layer.bidirectional and layer.bias and not layer.proj_size
-    if not plain:
+    """The cell of a layer of PyTorch's own; None for what is not written here, whatever is derived from these included."""
+    if layer.num_layers != 1 or not layer.bias or layer.proj_size or getattr(layer, "nonlinearity", "tanh") != "tanh":
         return None
-    match layer:
-        case nn.LSTM():
-            return LongShortTerm()
-        case nn.GRU():
-            return Gated()
-        case nn.RNN(nonlinearity="tanh"):
-            return Elman()
-    return None
+    cells: dict[type, type[Cell]] = {nn.RNN: Elman, nn.LSTM: LongShortTerm, nn.GRU: Gated}
+    kind = cells.get(type(layer))
+    return None if kind is None else kind()

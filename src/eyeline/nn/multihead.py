@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -56,6 +57,29 @@ def visible(mask: Tensor) -> Tensor:
     return ~mask | mask.all(-1, keepdim=True)
 
 
+def heads_attend(
+    queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor | None, dropout: Dropout, causal: bool = False
+) -> Tensor:
+    """[R, H, T, E]: dropout(softmax(Q Kᵀ / √E + bias)) V.
+
+    PyTorch's own has no fast way with dropout on a CPU, and draws its mask an element at a time: there it is written out.
+
+    Args:
+        seen: broadcastable to [R, H, T, S]; True where attention may look, or a number that is added to the scores; None: all.
+        causal: without `seen`, each of T queries sees its own and the keys before it.
+    """
+    drops = dropout.training and dropout.p > 0
+    if not (drops and queries.is_cpu):
+        rate = dropout.p if drops else 0.0
+        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, is_causal=causal, dropout_p=rate)
+    if causal:
+        seen = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool, device=queries.device).tril()
+    scores = queries * queries.shape[-1] ** -0.5 @ keys.transpose(2, 3)
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -torch.inf) if seen.dtype == torch.bool else scores + seen
+    return dropout(scores.softmax(-1)) @ values  # type: ignore[no-any-return]
+
+
 @dataclass(frozen=True)
 class HeadKeys:
     """What the heads need of a source, computed once."""
@@ -96,13 +120,8 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, query: Tensor, keys: HeadKeys) -> Tensor:
         """[R, T, D] from `query` [R, T, D]: what each of its positions finds in its source."""
-        found = scaled_dot_product_attention(
-            self._queries(query, keys),
-            keys.keys,
-            keys.values,
-            attn_mask=visible(keys.mask)[:, None, None],
-            dropout_p=self.dropout.p if self.training else 0.0,
-        )  # [N, H, K·T, E]
+        seen = visible(keys.mask)[:, None, None]
+        found = heads_attend(self._queries(query, keys), keys.keys, keys.values, seen, self.dropout)  # [N, H, K·T, E]
         return self.output(join_heads(found).view(query.shape))  # type: ignore[no-any-return]
 
     def weights(self, query: Tensor, keys: HeadKeys) -> Tensor:

@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
 from eyeline.contracts import select
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.dropout import Dropout
-from eyeline.nn.multihead import glorot, head_width, join_heads, split_heads, visible
+from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
 
 
@@ -50,12 +49,7 @@ class Heads(nn.Module):
         """[R, H, T, E]: softmax(Q Kᵀ / √E + bias) V where `seen` (broadcastable to [R, H, T, S]), of which no row is empty."""
         if bias is not None:
             seen = bias.masked_fill(~seen, -torch.inf)
-        return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, dropout_p=self.rate)
-
-    @property
-    def rate(self) -> float:
-        """Dropout of now."""
-        return self.dropout.p if self.training else 0.0
+        return heads_attend(queries, keys, values, seen, self.dropout)
 
     def distribution(self, queries: Tensor, keys: Tensor, hidden: Tensor, bias: Tensor | None) -> Tensor:
         """[R, H, T, S], the weights of `attend` written out; zero where `hidden`."""
@@ -131,9 +125,7 @@ class CausalSelfAttention(Causal):
         now = Cache(torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2))
         bias = self.order.bias(places[before:], places, queries.dtype)
         if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
-            found = scaled_dot_product_attention(
-                queries, now.keys, now.values, is_causal=before == 0, dropout_p=self.rate
-            )  # [R, H, T, E]
+            found = heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0)  # [R, H, T, E]
         else:
             found = self.attend(queries, now.keys, now.values, places <= places[before:, None], bias)
         return self.join(found), now

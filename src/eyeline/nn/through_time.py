@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from eyeline.nn.attention import Looking
-from eyeline.nn.cells import Cell, Weights, bend, by_hand
+from eyeline.nn.cells import Cell, Weights, bend, by_hand, plain
 from eyeline.nn.looking import Look
 from eyeline.nn.recurrent import Stack
 from eyeline.nn.scores import Form
@@ -47,8 +47,7 @@ class ThroughTime:
     def of(cls, stack: Stack, attention: Looking, embedded: Tensor) -> ThroughTime | None:
         """None where a part has none: coverage, a window, a cell that is not PyTorch's usual one; and where types are mixed."""
         form, cells = attention.form, [by_hand(layer) for layer in stack.layers]  # type: ignore[arg-type]
-        mixed = torch.is_autocast_enabled(embedded.device.type) or torch.finfo(embedded.dtype).bits < 32
-        if form is None or cells[0] is None or mixed or torch.compiler.is_compiling():
+        if form is None or cells[0] is None or not plain(embedded):
             return None
         return cls(cells[0], stack, form)
 
