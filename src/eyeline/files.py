@@ -58,10 +58,14 @@ def directory_beside(path: str | Path) -> Iterator[Path]:
         flush(path.parent)
 
 
-def remove_leftovers(directory: Path) -> None:
-    """Removes what a process that was killed while it wrote has left in `directory`; nothing else has such names."""
+def remove_leftovers(directory: Path, name: str = "") -> None:
+    """Removes what a process that was killed while it wrote has left in `directory`; nothing else has such names.
+
+    Args:
+        name: of the file or directory that it wrote; all of them without it.
+    """
     for path in directory.iterdir() if directory.is_dir() else ():
-        if _LEFTOVER.fullmatch(path.name):
+        if _LEFTOVER.fullmatch(path.name) and path.name.startswith(f".{name[:40]}{'.' if name else ''}"):
             shutil.rmtree(path, ignore_errors=True)
 
 

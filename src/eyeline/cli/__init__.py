@@ -20,12 +20,13 @@ from eyeline.cli.generate import generate
 from eyeline.cli.info import info
 from eyeline.cli.init import init
 from eyeline.cli.predict import predict
+from eyeline.cli.prepare import prepare
 from eyeline.cli.quickstart import quickstart
 from eyeline.cli.score import score
 from eyeline.cli.train import train
 from eyeline.errors import Interrupted, UserError
 
-COMMANDS = (quickstart, init, generate, train, predict, score, evaluate, align, attend, info)
+COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, info)
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")

@@ -22,7 +22,7 @@ from eyeline.training.journal import Journal
 from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import freeze
-from eyeline.training.preparation import Prepared, prepare
+from eyeline.training.preparation import Prepared, prepare, settled
 from eyeline.training.reporting import Reporter, duration
 from eyeline.training.resuming import (
     CHECKPOINTS,
@@ -70,7 +70,7 @@ def train(
     stored = stored_run(out, resume)
     if more_steps is not None:
         config = with_more_steps(config, out, stored, more_steps)
-    config = bounded(config)
+    config = settled(bounded(config))
     if stored is not None:
         config = with_elements_of(stored.config, config)
         check_same(stored.config, config)
