@@ -128,8 +128,6 @@ class TrainingSettings(Settings):
 
     @model_validator(mode="after")
     def _weights_begin_once(self) -> TrainingSettings:
-        if self.from_ is not None:
-            raise ValueError("from: starting from the weights of another run is not there yet")
         for name, value in (("source_vectors", self.source_vectors), ("target_vectors", self.target_vectors)):
             if self.from_ is not None and value is not None:
                 raise ValueError(f"from and {name}: embeddings start from that run, or from word vectors")

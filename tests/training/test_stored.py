@@ -210,6 +210,13 @@ def test_what_does_not_go_with_it_is_one_line(tmp_path: Path, sections: dict[str
     assert not (tmp_path / "run").exists()
 
 
+def test_it_is_not_fine_tuned_on(tmp_path: Path) -> None:
+    config = settings(tmp_path)
+    store(config, tmp_path / "data")
+    with pytest.raises(ConfigError, match=r"cannot be held against .*training\.from=runs/other"):
+        prepare(of(tmp_path / "data", config, training={"from": "runs/other"}), None)
+
+
 def test_damage_is_named(tmp_path: Path) -> None:
     config = settings(tmp_path)
     store(config, tmp_path / "data")

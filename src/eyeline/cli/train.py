@@ -16,6 +16,7 @@ from eyeline.cli.common import (
     Threads,
     Verbose,
     prepare,
+    put,
     reporter,
     writable_path,
 )
@@ -35,6 +36,10 @@ def train(
     epochs: Annotated[int | None, typer.Option("--epochs", help="Passes over the data.", min=1)] = None,
     target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="Target tokens to see.", min=1)] = None,
     for_: Annotated[str | None, typer.Option("--for", help="Wall-clock time, such as 45m.")] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="RUN", help="A run whose weights, and without CONFIG settings, this one starts from."),
+    ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from RUN's newest checkpoint; start when there is none.")
     ] = False,
@@ -60,11 +65,14 @@ def train(
     if out is None:
         raise ConfigError("where shall the run be written?", "--out", "name a directory, such as --out runs/first")
     stored = Path(out) / "config.yaml"
-    for option, paths in (("--train", train_pairs), ("--valid", valid_pairs), ("--test", test_pairs), ("--out", [out])):
+    named = {"--train": train_pairs, "--valid": valid_pairs, "--test": test_pairs, "--out": [out], "--from": from_ and [from_]}
+    for option, paths in named.items():
         for path in paths or ():
             writable_path(option, path)
     base = config if config is not None else str(stored) if resume and stored.exists() else None
     values: dict[str, Any] = read_yaml(base) if base is not None else {}
+    if base is None and from_ is not None:
+        values = _to_start_from(from_)
     given = {
         "model.architecture": architecture,
         "data.train": train_pairs,
@@ -73,13 +81,14 @@ def train(
         "data.columns": columns,
         "data.on_bad_line": on_bad_line,
         "seed": seed,
+        "training.from": from_,
     }
     bounds = {"steps": steps, "epochs": epochs, "target_tokens": target_tokens, "for": for_}
     if any(value is not None for value in bounds.values()):  # a bound on the command line replaces the one in the file
         given |= {f"training.{name}": value for name, value in bounds.items()}
     for name, value in given.items():
         if value is not None or name.removeprefix("training.") in bounds:
-            _put(values, name.split("."), value)
+            put(values, name.split("."), value)
     settings = Config.from_dict(override(values, set_ or []), base or "")
     if not settings.data.all_corpora:
         raise ConfigError("nothing to train on", "--train", "name a file of pairs, such as --train train.tsv")
@@ -89,8 +98,13 @@ def train(
     run_training(settings, out, resume=resume, more_steps=more_steps, device=name, reporter=reporter(quiet, verbose))
 
 
-def _put(values: dict[str, Any], path: list[str], value: Any) -> None:
-    for part in path[:-1]:
-        inner = values.get(part)
-        values[part] = values = dict(inner) if isinstance(inner, dict) else {}
-    values[path[-1]] = value
+def _to_start_from(run: str) -> dict[str, Any]:
+    """The settings of a run, for another that starts from its weights: without its pairs, and without what it began from."""
+    from eyeline.runs import open_run
+
+    values = open_run(run).config.to_dict()
+    own = {"data": ("train", "valid", "test", "corpora"), "training": ("source_vectors", "target_vectors", "freeze")}
+    for section, names in own.items():
+        values[section] = {name: value for name, value in values[section].items() if name not in names}
+    values["training"] = {name: value for name, value in values["training"].items() if not name.startswith("from")}
+    return values

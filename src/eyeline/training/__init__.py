@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -15,8 +14,10 @@ from eyeline.errors import DataError, UserError
 from eyeline.files import cannot_write, remove_leftovers
 from eyeline.ladder import Seq2Seq
 from eyeline.runs import Run, create_run, save_config, save_weights
+from eyeline.training.beginning import begin, told_before
 from eyeline.training.card import write_card
 from eyeline.training.checkpoints import list_checkpoints
+from eyeline.training.finetuning import base_run
 from eyeline.training.finishing import keep_mean
 from eyeline.training.journal import Journal
 from eyeline.training.loop import Diverged, Trainer
@@ -33,7 +34,6 @@ from eyeline.training.resuming import (
     with_elements_of,
     with_more_steps,
 )
-from eyeline.training.starting import SPLIT, covered_before, start_from_vectors
 from eyeline.training.state import Position
 from eyeline.training.trackers import TensorBoard, open_trackers
 from eyeline.training.updates import PairTooLarge, out_of_memory
@@ -76,9 +76,12 @@ def train(
         check_same(stored.config, config)
         if more_steps is None and already_over(stored, config, reporter):
             return stored
+    base = None if list_checkpoints(out / CHECKPOINTS) else base_run(config)
     for directory in (out, out / CHECKPOINTS):
         remove_leftovers(directory)
-    prepared = prepare(config, stored)
+    if base is not None:
+        config = with_elements_of(base.config, config)
+    prepared = prepare(config, stored or (base if config.training.from_vocabulary == "keep" else None))
     config = prepared.config
     reporter.note(prepared.report.render())
     corpus = prepared.train.corpus()
@@ -92,9 +95,7 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
     model = run.build()
-    started = [] if list_checkpoints(run.path / CHECKPOINTS) else start_from_vectors(config, model, run.source, run.target)
-    for covered in started:
-        (reporter.note if covered.covered else reporter.warn)(f"{covered.side} vectors: {covered}")
+    begun = [] if list_checkpoints(run.path / CHECKPOINTS) else begin(run, model, prepared, reporter)
     if not resume:
         create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
     model = model.to(device)
@@ -110,11 +111,11 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
         save_config(run.path, config)  # only now: settings that the state refuses are not written
     if more:
         trainer.progress.since_best = 0
-    told = covered_before(run.path)
+    told = told_before(run.path)
     with closing(_journal(run, trainer.position.step, reporter)) as journal:
-        for covered in started:
-            if covered not in told:
-                journal.log(SPLIT, 0, {"time_s": 0.0, **asdict(covered)})
+        for split, values in begun:
+            if (split, values) not in told:
+                journal.log(split, 0, {"time_s": 0.0, **values})
         validate = None
         if prepared.valid is not None:
             validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, torch.device(device))

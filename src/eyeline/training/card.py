@@ -8,6 +8,7 @@ from eyeline import __version__
 from eyeline.config import Config
 from eyeline.files import write_text
 from eyeline.runs import Run
+from eyeline.training.beginning import origin
 from eyeline.training.preparation import Prepared
 from eyeline.training.reporting import duration
 from eyeline.training.starting import covered_before
@@ -30,6 +31,8 @@ def write_card(run: Run, model: nn.Module, state: State, prepared: Prepared, ave
         best = f"{config.training.metric} {progress.best:.4f} at step {progress.best_step}"
     name = run.path.resolve().name
     files = [path for corpus in config.data.all_corpora for path in corpus.pairs]
+    begun = origin(run.path, config)
+    begun = f"| starts from | {begun} |\n" if begun else ""
     below, above = prepared.report.sides
     vectors = "".join(f"| {covered.side} vectors | {covered} |\n" for covered in covered_before(run.path))
     write_text(
@@ -44,7 +47,7 @@ A sequence-to-sequence model, trained with eyeline {__version__}.
 | architecture | {config.model.architecture} |
 | parameters | {sum(parameter.numel() for parameter in model.parameters()):,} |
 | vocabulary | source {below.vocabulary}, target {above.vocabulary} |
-{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(files)} |
+{begun}{vectors}| training pairs | {len(prepared.train.pairs):,} from {", ".join(files)} |
 | validation pairs | {valid} |
 | trained for | {position.step:,} updates, {position.target_tokens:,} target tokens, {duration(position.seconds)} |
 | best validation | {best} (outputs searched greedily) |
