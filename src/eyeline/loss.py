@@ -13,7 +13,7 @@ from eyeline.contracts import Head, LinearHead, Source, Step
 from eyeline.errors import UserError
 from eyeline.loss_linear import linear_loss
 
-SLICE = 4_000_000  # log-probabilities that stand in memory at a time: 16 MB in fp32
+SLICE = 2**22  # log-probabilities that stand in memory at a time: 16 MB in fp32
 LEAST_WEIGHT = 1e-20  # what attention without any weight on a gold link counts as: -log is 46, and the gradient a number
 
 

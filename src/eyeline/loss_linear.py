@@ -6,6 +6,7 @@ the cache, turned into its own gradient and multiplied into those of features an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-LANES = 16  # logits stand in rows of a multiple of this: a product into rows of an odd width takes a third longer on a CPU
+LANES = 16  # slices are of multiples of this, both ways: a product into rows of an odd width takes a third longer on a CPU
 LEAST_SHARE = 1e-30  # of smaller probabilities single precision has no exact logarithm
 
 
@@ -33,6 +34,7 @@ def linear_loss(
     """
     places = (~target_mask).flatten().nonzero().squeeze(1)  # of the real positions, among all
     gold, rows = outputs.flatten()[places], max(1, slice_size // max(1, len(weight)))
+    rows -= rows % LANES if rows > LANES else 0
     plan = _Plan(places, gold[:, None], label_smoothing, rows, torch.is_grad_enabled())
     return _LinearLoss.apply(plan, features.flatten(0, 1), weight, bias)  # type: ignore[no-untyped-call, no-any-return]
 
@@ -63,11 +65,12 @@ class _LinearLoss(torch.autograd.Function):
             chosen, gold = (each[start : start + plan.rows] for each in (plan.places, plan.gold))
             read = features.index_select(0, chosen)  # [m, D]
             logits = torch.addmm(offset, read, even.t())  # [m, V and a few that cannot be]
-            shares = logits.softmax(-1)
-            cost = _cost(logits, shares, gold)  # [m]
+            of_gold = logits.gather(1, gold).squeeze(1)  # [m]
+            shares = torch.softmax(logits, -1, out=logits)  # in their place: two slices would not stay in the cache
+            cost = _cost(shares, gold, lambda rows, read=read: torch.addmm(offset, read[rows], even.t()))  # type: ignore[misc]
             nll += cost.sum()
             if plan.smoothing:  # Σ_v -log p(v) / V is log Σ exp less the mean of the logits
-                uniform += (cost + logits.gather(1, gold).squeeze(1) - read @ mean - bias.mean()).sum()
+                uniform += (cost + of_gold - read @ mean - bias.mean()).sum()
             if plan.learning:
                 shares.scatter_add_(1, gold, shares.new_full(gold.shape, plan.smoothing - 1.0))
                 of_features.index_copy_(0, chosen, (shares @ even).sub_(mean, alpha=plan.smoothing))
@@ -87,10 +90,11 @@ class _LinearLoss(torch.autograd.Function):
         return None, *(each * gradient for each in ctx.saved_tensors)
 
 
-def _cost(logits: Tensor, shares: Tensor, gold: Tensor) -> Tensor:
-    """[m] -log softmax at the symbols `gold` [m, 1]."""
+def _cost(shares: Tensor, gold: Tensor, logits_of: Callable[[Tensor], Tensor]) -> Tensor:
+    """[m] -log of the `shares` [m, V] at the symbols `gold` [m, 1]; `logits_of` makes those of a few rows again."""
     share = shares.gather(1, gold).squeeze(1)
     cost, rare = -share.log(), share < LEAST_SHARE
     if bool(rare.any()):
-        cost[rare] = logits[rare].logsumexp(1) - logits[rare].gather(1, gold[rare]).squeeze(1)
+        logits = logits_of(rare)
+        cost[rare] = logits.logsumexp(1) - logits.gather(1, gold[rare]).squeeze(1)
     return cost

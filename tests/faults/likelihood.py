@@ -105,7 +105,7 @@ def gradient_made_at_once_and_never_scaled(patch: pytest.MonkeyPatch) -> None:
 
 @fault("", "an_output_layer_is_as_any_head")
 def logarithm_of_a_share_that_is_none(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loss_linear, "_cost", lambda logits, shares, gold: -shares.float().gather(1, gold).squeeze(1).log().double())
+    patch.setattr(loss_linear, "_cost", lambda shares, gold, logits_of: -shares.float().gather(1, gold).squeeze(1).log().double())
 
 
 @fault("", "an_output_layer_is_as_any_head")

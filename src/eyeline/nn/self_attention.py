@@ -122,7 +122,7 @@ class CausalSelfAttention(Causal):
         before = past.keys.shape[2]
         places = torch.arange(before + inputs.shape[1], device=inputs.device)  # of all keys; the last T are the queries'
         queries, keys, values = self.split(inputs, places[before:])
-        now = Cache(torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2))
+        now = Cache(torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2)) if before else Cache(keys, values)
         bias = self.order.bias(places[before:], places, queries.dtype)
         if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
             found = heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0)  # [R, H, T, E]
