@@ -96,6 +96,18 @@ def test_one_whole_checkpoint_at_every_moment(tmp_path: Path, monkeypatch: pytes
     assert set(moments) == {1, 2}
 
 
+def test_what_a_save_cut_short_did_not_remove_goes_when_the_run_goes_on(stopped: Path, tmp_path: Path) -> None:
+    """Killed between the rename of the last checkpoint and the removal of older ones, or while the model card was written."""
+    out, one = tmp_path / "run", settings(stopped, training={"keep_checkpoints": 1, "steps": 12})
+    shutil.copytree(stopped / "run", out)
+    (out / "checkpoints" / "step-10" / "state.json").unlink()
+    train(one, out, resume=True)
+    assert checkpoint_names(out) == ["step-12"]
+    (out / ".README.md.0123abcd.partial").mkdir()
+    assert "is finished at step 12" in train(one, out, resume=True)
+    assert not list(out.glob(".*"))
+
+
 def test_a_checkpoint_gives_back_moments_and_random_states(tmp_path: Path) -> None:
     model, optimizer = small_model()
     checkpoints.save(tmp_path, model, optimizer, state_at(1), keep=1)

@@ -61,12 +61,17 @@ def save(
         save_file(_optimizer_tensors(optimizer) | average | random, str(beside / OPTIMIZER))
         text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
         (beside / STATE).write_bytes(text.encode("utf-8"))
-    found = list_checkpoints(directory)
-    kept = [number for number, _ in found if number <= step][-keep:]
-    for number, old in found:
-        if number not in kept:
-            shutil.rmtree(old, ignore_errors=True)
+    for number, later in list_checkpoints(directory):
+        if number > step:
+            shutil.rmtree(later, ignore_errors=True)
+    remove_old(directory, step, keep)
     return path
+
+
+def remove_old(directory: Path, step: int, keep: int) -> None:
+    """Removes all but the newest `keep` up to `step`, which a save does, or whoever goes on after a save that was cut short."""
+    for _, old in [found for found in list_checkpoints(directory) if found[0] <= step][:-keep]:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def load_newest(

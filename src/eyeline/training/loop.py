@@ -105,6 +105,8 @@ class Trainer:
             self.state.snapshots = []
         if self.snapshots is not None:
             self.state.snapshots = self.snapshots.present(self.state.snapshots, self.reporter.warn)
+        checkpoints.remove_old(self.directory, self.position.step, self.settings.keep_checkpoints)
+        self._prune_snapshots()
         return True
 
     def rehearse(self) -> None:
@@ -229,8 +231,7 @@ class Trainer:
             self._log()  # the window goes on, should the run: a run that is taken further logs as one that never stopped
         keep = self.settings.keep_checkpoints
         checkpoints.save(self.directory, self.model, self.optimizer, self.state, keep, self.averaging)
-        if self.snapshots is not None:
-            self.snapshots.prune(state.snapshots for state in checkpoints.states(self.directory))
+        self._prune_snapshots()
         if signals.received is not None and not ended:
             raise Interrupted(f"stopped by {signals.received} at step {step}; the state is saved, and --resume goes on")
 
@@ -246,10 +247,15 @@ class Trainer:
                 self._keep_best(self.position)
         if math.isfinite(score):
             self._take_snapshot(score)
+        self.reporter.validated(self.position.step, score)
 
     def _take_snapshot(self, score: float) -> None:
         if self.snapshots is not None:
             self.state.snapshots = self.snapshots.take(self.model, self.position.step, score, self.state.snapshots)
+
+    def _prune_snapshots(self) -> None:
+        if self.snapshots is not None:
+            self.snapshots.prune(state.snapshots for state in checkpoints.states(self.directory))
 
     def _log(self) -> None:
         """An event for the updates since the last one; none when all were left out."""

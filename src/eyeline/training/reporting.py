@@ -104,6 +104,9 @@ class Reporter:
         else:
             self.note(pace.line())
 
+    def validated(self, step: int, score: float) -> None:
+        """Told what each validation found by the run's metric; what it raises ends the run, with the weights so far kept."""
+
     def stop(self) -> None:
         if self._live:
             self._live.stop()

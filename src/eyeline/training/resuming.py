@@ -6,6 +6,7 @@ from pathlib import Path
 
 from eyeline.config import Config
 from eyeline.errors import ConfigError, RunError
+from eyeline.files import remove_leftovers
 from eyeline.runs import CONFIG, Run, open_run
 from eyeline.training.card import CARD
 from eyeline.training.checkpoints import list_checkpoints, peek
@@ -79,12 +80,17 @@ def check_same(stored: Config, config: Config) -> None:
 
 
 def already_over(stored: Run, config: Config, reporter: Reporter) -> bool:
-    """Whether the newest checkpoint has reached the bound; then nothing is read and nothing written."""
+    """Whether the newest checkpoint has reached the bound; then nothing is read and nothing written.
+
+    Only what a process that was killed at the very end has left goes.
+    """
     state = peek(stored.path / CHECKPOINTS)
     if state is None or not stored.weights.exists() or not (stored.path / CARD).exists():
         return False  # the last of a finished run's files is its card
     reason = reached(config.training, *state)
     if reason is None:
         return False
+    for directory in (stored.path, stored.path / CHECKPOINTS):
+        remove_leftovers(directory)
     reporter.note(f"{stored.path} is finished at step {state[0].step} after {reason}; nothing to do (--more-steps N adds to it)")
     return True
