@@ -191,6 +191,12 @@ def the_other_way_teaches_the_wrong_positions(patch: pytest.MonkeyPatch) -> None
     patch.setattr(recurrence, "_slopes", slopes)
 
 
+def test_padding_holds_what_an_lstm_remembers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recurrence, "HOLD", 0.0)
+    with pytest.raises(AssertionError, match="not close"):
+        compare_by_hand("lstm", True, [2, 5, 1, 3])
+
+
 @pytest.mark.parametrize(
     "fault",
     [turned_round_in_the_padding, padding_learns, last_states_teach_nothing, the_other_way_teaches_the_wrong_positions],

@@ -109,7 +109,7 @@ class RecurrentLayers(nn.Module):
         return self._packed(inputs, source)
 
     def _padded(self, inputs: Tensor, source: Source, cells: Sequence[Cell | None]) -> Encoding:
-        """By the loop with hand-written derivatives, which pays where there is a gradient."""
+        """Row by row as they are padded, which pays where there is a gradient."""
         stream, final = inputs.transpose(0, 1).contiguous(), []  # [S, B, E]
         places = Places.of(_at_least_one(source).to(inputs.device), len(stream))
         for number, (layer, cell) in enumerate(zip(self.layers, cells, strict=True)):
@@ -119,7 +119,7 @@ class RecurrentLayers(nn.Module):
         return Encoding(self.dropout(stream).transpose(0, 1), torch.stack(final, 1), source.mask)
 
     def _packed(self, inputs: Tensor, source: Source) -> Encoding:
-        """By PyTorch's."""
+        """As packed sequences."""
         lengths, final = _at_least_one(source).cpu(), []
         for number, cell in enumerate(self.layers):
             packed = pack_padded_sequence(
