@@ -58,7 +58,7 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
     bounds = [name for name in ("steps", "epochs", "target_tokens", "for") if training.get(name) is not None]
     for name in bounds[1:]:
         training.pop(name, None)
-    for name in ("average", "from", "optimizer"):  # forms of their own, and rules with others
+    for name in ("average", "compile", "from", "optimizer"):  # forms of their own, and rules with others
         training.pop(name, None)
     for name in ("bpe_dropout", "corpora"):  # it wants a tokenizer; they want tags
         values.get("data", {}).pop(name, None)

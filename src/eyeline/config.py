@@ -13,7 +13,14 @@ from pydantic import Field, ValidationError, model_validator
 
 from eyeline.config_base import Fraction, Real, Settings, Whole
 from eyeline.config_data import CorpusSettings, FilterSettings
-from eyeline.config_models import MODEL_SETTINGS, BahdanauSettings, ModelSettings, PointerNetworkSettings, Seq2SeqSettings
+from eyeline.config_models import (
+    MODEL_SETTINGS,
+    AttentiveSettings,
+    BahdanauSettings,
+    ModelSettings,
+    PointerNetworkSettings,
+    Seq2SeqSettings,
+)
 from eyeline.config_training import LOWER_IS_BETTER, Metric, TrainingSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
@@ -212,6 +219,13 @@ class Config(Settings):
             )
         if training.average.startswith("best") and not self.data.valid:
             raise ValueError(f"training.average={training.average} needs validations to choose by, and data.valid is empty")
+        return self
+
+    @model_validator(mode="after")
+    def _compiled_where_positions_are_parallel(self) -> Config:
+        if self.training.compile and not isinstance(self.model, AttentiveSettings):
+            what = f"model.architecture={self.model.architecture} goes from position to position"
+            raise ValueError(f"training.compile=true would compile anew for each length: {what}")
         return self
 
     @model_validator(mode="after")

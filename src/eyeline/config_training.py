@@ -90,8 +90,12 @@ class TrainingSettings(Settings):
     """what decides which weights are the best, and early stopping"""
     patience: Whole = Field(0, ge=0)
     """stop after so many validations in a row without improvement; 0 never stops early"""
-    precision: Literal["fp32"] = "fp32"
-    """precision of the numbers that are computed with"""
+    precision: Literal["fp32", "bf16", "fp16", "auto"] = "fp32"
+    """numbers that matrices are multiplied in: fp32; bf16; fp16, for GPUs, with a scaled loss; auto: bf16 on a GPU that has it"""
+    compile: bool = False
+    """compile the encoder and the decoder (torch.compile) for training: transformers alone; the first updates take minutes"""
+    shard: bool = False
+    """of several processes each keeps a part of the weights and of what the optimiser remembers (FSDP2), not all of them"""
     trackers: list[Literal["wandb", "mlflow"]] = []
     """services that are told what is logged, beside TensorBoard's files: wandb, mlflow; they must be installed"""
     average: str = "none"
@@ -131,6 +135,12 @@ class TrainingSettings(Settings):
         for name, value in (("source_vectors", self.source_vectors), ("target_vectors", self.target_vectors)):
             if self.from_ is not None and value is not None:
                 raise ValueError(f"from and {name}: embeddings start from that run, or from word vectors")
+        return self
+
+    @model_validator(mode="after")
+    def _sharded_as_written(self) -> TrainingSettings:
+        if self.shard and self.compile:
+            raise ValueError("shard and compile: weights that come and go cannot be compiled against; one of both")
         return self
 
     @model_validator(mode="after")

@@ -138,7 +138,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 def part(tensor: Tensor, like: Tensor) -> Tensor:
     """What of a whole tensor belongs in the place of `like`: all of it, or this process's part."""
-    if not is_part(like):
+    if not is_part(like) or is_part(tensor):
         return tensor
     from torch.distributed.tensor import distribute_tensor
 

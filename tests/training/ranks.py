@@ -9,6 +9,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 FORKS = multiprocessing.get_context("forkserver")
 PRELOADED = ["eyeline.training", "torch.utils.tensorboard", "torch._dynamo", "torch.distributed.fsdp", "torch.distributed.tensor"]
 
@@ -37,6 +39,7 @@ def together(ranks: int, work: Callable[..., Any], *arguments: Any, timeout: flo
 def _on(rank: int, ranks: int, port: int, sending: Any, work: Callable[..., Any], arguments: Any) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    torch.set_num_threads(1)
     try:
         result = work(*arguments)
     except Exception as error:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import torch
+from safetensors.torch import load_file
+from small_runs import events, newest, rung_settings, settings, train
 
 from eyeline.errors import ConfigError
 from eyeline.training import precision
-from eyeline.training.precision import LARGEST, PATIENCE, LossScale, cast, check, slowness
+from eyeline.training.precision import LARGEST, PATIENCE, LossScale, cast, chosen, slowness, warning
 
 CPU = torch.device("cpu")
 
@@ -25,21 +30,25 @@ def test_products_are_in_the_chosen_numbers_and_weights_are_not() -> None:
 def test_a_slow_device_is_told_of_and_a_fast_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     assert slowness(torch.float32) == pytest.approx(1.0, rel=0.9)
     monkeypatch.setattr(precision, "slowness", lambda kind: 8.04)
-    assert check("bf16", CPU) == "a product of matrices in bf16 takes 8.0 times as long as in fp32 on this CPU"
-    assert check("fp32", CPU) == ""
+    assert warning("bf16", CPU) == "a product of matrices in bf16 takes 8.0 times as long as in fp32 on this CPU"
+    assert warning("fp32", CPU) == ""
     monkeypatch.setattr(precision, "slowness", lambda kind: 0.5)
-    assert check("bf16", CPU) == ""
+    assert warning("bf16", CPU) == ""
 
 
 def test_half_precision_is_for_gpus_and_bf16_for_those_that_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigError, match=r"fp16 is for GPUs \(training.precision=fp16\); use bf16 or fp32"):
-        check("fp16", CPU)
+        chosen("fp16", CPU)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: False)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "an old card")
     gpu = torch.device("cuda")
     with pytest.raises(ConfigError, match=r"an old card does not compute in bf16 \(training.precision=bf16\); use fp16 or fp32"):
-        check("bf16", gpu)
-    assert check("fp16", gpu) == ""
+        chosen("bf16", gpu)
+    assert chosen("fp16", gpu) == "fp16"
+    assert chosen("auto", gpu) == "fp32"
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    assert chosen("auto", gpu) == "bf16"
+    assert chosen("auto", CPU) == "fp32", "where bf16 is slow"
 
 
 def test_only_half_precision_is_scaled() -> None:
@@ -71,3 +80,42 @@ def test_at_the_smallest_scale_an_overflow_is_the_models_own() -> None:
         halvings += 1
     assert halvings == 16
     assert scale.value == 1.0
+
+
+def test_a_scale_goes_on_where_it_is_wanted() -> None:
+    found = LossScale(8.0, 3)
+    assert found.carried_to("fp16") is found
+    assert found.carried_to("bf16") == LossScale()
+    assert LossScale().carried_to("fp16") == LossScale.of("fp16")
+
+
+def test_a_run_of_fewer_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said, its weights and its validations have all bits, and it learns as the run with all bits does."""
+    monkeypatch.setattr(precision, "slowness", lambda kind: 8.04)
+    short = {"steps": 8, "validate_every": 8}
+    train(settings(tmp_path, training=short), tmp_path / "whole")
+    said = train(settings(tmp_path, training={**short, "precision": "bf16"}), tmp_path / "few")
+    assert "warning: a product of matrices in bf16 takes 8.0 times as long as in fp32 on this CPU" in said
+    assert ", bf16" in said
+    assert {tensor.dtype for tensor in load_file(newest(tmp_path / "few") / "model.safetensors").values()} == {torch.float32}
+    for split in ("train", "valid"):
+        losses = [events(tmp_path / run, split)[-1]["loss"] for run in ("whole", "few")]
+        assert losses[0] != losses[1]
+        assert losses[0] == pytest.approx(losses[1], rel=0.01)
+
+
+def test_too_large_a_scale_costs_updates_and_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients overflow in half precision until the scale has fallen; that is no fault of the model, and survives a stop."""
+    monkeypatch.setattr(precision, "_refuse", lambda precision, device: None)  # PyTorch can, on a CPU, what nobody should
+    monkeypatch.setattr(precision, "slowness", lambda kind: 0.5)
+    monkeypatch.setattr(precision, "LARGEST", 2.0**27)
+    config = rung_settings(tmp_path, "transformer", training={"steps": 20, "validate_every": 20, "precision": "fp16"})
+    said = train(config, tmp_path / "run")
+    state = json.loads((newest(tmp_path / "run") / "state.json").read_bytes())
+    assert state["position"]["rescaled"] > 2
+    assert state["position"]["skipped"] == 0
+    assert state["scale"]["value"] == 2.0**27 / 2 ** state["position"]["rescaled"]
+    assert 0 < state["scale"]["sound"] <= 20 - state["position"]["rescaled"]
+    assert "left out" not in said
+    losses = [event["loss"] for event in events(tmp_path / "run", "train")]
+    assert losses[-1] < losses[0]

@@ -12,6 +12,11 @@ from eyeline.errors import UserError
 LEAST_MASS = 1e-30  # attention that underflows to 0 on a symbol of the source leaves it possible: a finite log, a finite gradient
 
 
+def wide(numbers: Tensor) -> Tensor:
+    """The numbers in single precision at least: sums of many logarithms must not be rounded to the digits of half the bits."""
+    return numbers.float() if torch.finfo(numbers.dtype).bits < 32 else numbers
+
+
 class Generate(nn.Module):
     """Output symbols come from the target vocabulary: log softmax(W f + b)."""
 
@@ -23,7 +28,7 @@ class Generate(nn.Module):
 
     def forward(self, step: Step, source: Source) -> Tensor:
         """[..., V] from features [..., D]; the source is not needed."""
-        return self.project(step.features).log_softmax(-1)  # type: ignore[no-any-return]
+        return wide(self.project(step.features)).log_softmax(-1)
 
     def output_layer(self) -> tuple[Tensor, Tensor]:
         """W [V, D] and b [V]."""

@@ -19,6 +19,7 @@ from eyeline.nn.attention import masked_softmax
 from eyeline.nn.decoders import Hidden, Parallel
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding
+from eyeline.nn.heads import wide
 from eyeline.nn.recurrent import Encoding, RecurrentLayers, Stack
 from eyeline.nn.scores import Score
 
@@ -194,7 +195,7 @@ class Point(nn.Module):
 
     def forward(self, step: Step, source: Source) -> Tensor:
         """[..., FIRST + S] from scores [..., S], -inf for what cannot be: other reserved ids, and where scores are -inf."""
-        scores = step.features
+        scores = wide(step.features)
         impossible = scores.isneginf()  # softmax runs over finite numbers, so that an empty source gives no NaN
         finite = scores.masked_fill(impossible, torch.finfo(scores.dtype).min)
         log_probs = finite.log_softmax(-1).masked_fill(impossible, -torch.inf)  # [..., S]

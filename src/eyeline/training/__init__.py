@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,14 +18,18 @@ from eyeline.runs import Run, create_run, save_config, save_weights
 from eyeline.training.beginning import begin, told_before
 from eyeline.training.card import write_card
 from eyeline.training.checkpoints import list_checkpoints
+from eyeline.training.compiling import check_compiler
+from eyeline.training.distributed import World, joined, own_device
 from eyeline.training.finetuning import base_run
 from eyeline.training.finishing import keep_mean
-from eyeline.training.journal import Journal
+from eyeline.training.journal import Journal, Log, NoJournal
 from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import freeze
+from eyeline.training.precision import chosen, warning
 from eyeline.training.preparation import Prepared, prepare, settled
-from eyeline.training.reporting import Reporter, duration
+from eyeline.training.randomness import own_seed
+from eyeline.training.reporting import Reporter, duration, silent
 from eyeline.training.resuming import (
     CHECKPOINTS,
     already_over,
@@ -38,6 +43,7 @@ from eyeline.training.state import Position
 from eyeline.training.trackers import TensorBoard, open_trackers
 from eyeline.training.updates import PairTooLarge, out_of_memory
 from eyeline.training.validation import Validator
+from eyeline.training.weights import gathered
 
 __all__ = ["Diverged", "Reporter", "Trainer", "train"]
 
@@ -53,6 +59,8 @@ def train(
 ) -> Run:
     """Trains what `config` describes and writes the run directory `out`.
 
+    Processes that `torchrun` started, or of a process group that is there, train one model together; the first of them writes.
+
     Args:
         out: default: `runs/ARCHITECTURE`.
         resume: go on from the newest checkpoint of `out`, to the bound that `config` sets; start when there is none.
@@ -65,10 +73,22 @@ def train(
         UserError: something in the settings, the data or the directory is to be mended.
         Interrupted: a signal ended it; the state is saved.
     """
-    reporter = reporter or Reporter()
     out = Path("runs", config.model.architecture) if out is None else Path(out)
-    stored = stored_run(out, resume)
-    if more_steps is not None:
+    device = own_device(device)
+    with joined(torch.device(device)) as world:
+        told = reporter or Reporter()
+        return _train_together(world, config, out, resume, more_steps, device, told if world.first else silent())
+
+
+def _train_together(
+    world: World, config: Config, out: Path, resume: bool, more_steps: int | None, device: str, reporter: Reporter
+) -> Run:
+    restarted = world.has_begun(str(out.resolve()))  # by the launcher: then the run goes on, asked to or not
+    stored = stored_run(out, resume or restarted)
+    world.agree(str(stored is not None), "what is in the run directory", str(out))  # before anything is written
+    if restarted and stored is not None:
+        config = stored.config
+    elif more_steps is not None:
         config = with_more_steps(config, out, stored, more_steps)
     config = settled(bounded(config))
     if stored is not None:
@@ -76,8 +96,13 @@ def train(
         check_same(stored.config, config)
         if more_steps is None and already_over(stored, config, reporter):
             return stored
+    if config.training.compile:
+        check_compiler(torch.device(device))
+    precision = chosen(config.training.precision, torch.device(device))
+    if slow := warning(precision, torch.device(device)):
+        reporter.warn(f"{slow}; training.precision=fp32 is faster")
     base = None if list_checkpoints(out / CHECKPOINTS) else base_run(config)
-    for directory in (out, out / CHECKPOINTS):
+    for directory in (out, out / CHECKPOINTS) if world.first else ():
         remove_leftovers(directory)
     if base is not None:
         config = with_elements_of(base.config, config)
@@ -87,50 +112,62 @@ def train(
     corpus = prepared.train.corpus()
     Objective.of(config.training, corpus)  # raises before anything is written
     run = Run(out, config, prepared.source, prepared.target)
-    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None)
+    vocabularies = [zlib.crc32(side.content.encode()) for side in (run.source, run.target)]
+    world.agree(f"{vocabularies} {corpus.checksum()}", "the training data", "data.train")
+    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None, world)
     return run
 
 
-def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool) -> None:
+def _train(
+    run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool, world: World
+) -> None:
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
     model = run.build()
     begun = [] if list_checkpoints(run.path / CHECKPOINTS) else begin(run, model, prepared, reporter)
-    if not resume:
+    if not resume and world.first:
         create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
     model = model.to(device)
     if frozen := freeze(model, config.training.freeze):
         reporter.note(f"{len(frozen)} weights are frozen: {' '.join(frozen)}")
     parameters = sum(parameter.numel() for parameter in model.parameters())
-    reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {device}, {torch.get_num_threads()} threads")
-    trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device)
+    trainer = Trainer(model, corpus, config.training, config.seed, run.path / CHECKPOINTS, reporter, device, world)
+    places = f"{device}, {torch.get_num_threads()} threads" + (f", {world.size} processes" if world.size > 1 else "")
+    places += "" if trainer.precision == "fp32" else f", {trainer.precision}"
+    reporter.note(f"{config.model.architecture}: {parameters:,} parameters on {places}")
+    if world.rank:
+        torch.manual_seed(own_seed(config.seed, world.rank))  # each draws its own dropout
     if resume:
         if trainer.resume():
             at = trainer.position
             reporter.note(f"going on from step {at.step} (epoch {at.epoch}, batch {at.batch})")
-        save_config(run.path, config)  # only now: settings that the state refuses are not written
+        if world.first:
+            save_config(run.path, config)  # only now: settings that the state refuses are not written
+    world.begins(str(run.path.resolve()))
     if more:
         trainer.progress.since_best = 0
     told = told_before(run.path)
-    with closing(_journal(run, trainer.position.step, reporter)) as journal:
+    with closing(_journal(run, trainer.position.step, reporter) if world.first else NoJournal()) as journal:
         for split, values in begun:
             if (split, values) not in told:
                 journal.log(split, 0, {"time_s": 0.0, **values})
         validate = None
         if prepared.valid is not None:
-            validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, torch.device(device))
+            where = torch.device(device)
+            validate = Validator(model, prepared.valid, prepared.coder, config, journal, reporter, where, world)
         else:
             reporter.warn("no validation pairs: the last weights are kept, and nothing can stop the run early")
 
         def keep_best(position: Position) -> None:
-            save_weights(model, run.weights, {"step": position.step, "version": 1})
+            save_weights(model, run.weights, {"step": position.step, "version": 1}, write=world.first)
             if trainer.snapshots is not None:
                 trainer.snapshots.keep_best(run.weights)
 
         with _pairs_named(prepared):
             trainer.rehearse()
             if validate is not None:
-                _rehearse_validation(model, validate, config)
+                with gathered(trainer.weights):
+                    _rehearse_validation(model, validate, config)
             reason = trainer.run(journal, validate, keep_best)
         averaged = keep_mean(run, model, trainer, validate, reporter)
     progress = trainer.progress
@@ -139,10 +176,11 @@ def _train(run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: 
         reporter.note(f"best {config.training.metric} {progress.best:.4f} at step {progress.best_step}; weights: {run.weights}")
     elif validate is not None:
         raise Diverged("no validation gave a finite number, so that no weights are the best", str(run.path), "see metrics.jsonl")
-    write_card(run, model, trainer.state, prepared, averaged)
+    if world.first:
+        write_card(run, model, trainer.state, prepared, averaged)
 
 
-def _journal(run: Run, step: int, reporter: Reporter) -> Journal:
+def _journal(run: Run, step: int, reporter: Reporter) -> Log:
     try:
         trackers = open_trackers(run.config.training.trackers, run.path, step, run.config.to_dict(), reporter.warn)
     except OSError as error:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from eyeline.config import TrainingSettings
 from eyeline.errors import RunError
+from eyeline.runs import part
 from eyeline.training.optimizers import ScheduleFree
 
 
@@ -74,7 +75,7 @@ class MovingAverage:
             if tensors[name].shape != shadow.shape:
                 raise ValueError(f"the average of {name} has shape {tuple(tensors[name].shape)}")
         for name, shadow in self.shadows.items():
-            shadow.copy_(tensors[name])
+            shadow.copy_(part(tensors[name], shadow))
         self.updates = int(tensors["updates"])
 
 

@@ -1,6 +1,7 @@
 """Everything a run needs to go on as if it had never stopped, on the disk. Knows tensors and files; not the loop.
 
 A checkpoint is a directory `step-N` with model.safetensors, optimizer.safetensors (moments and random states) and state.json.
+Of several processes the first writes; it has what all of them must remember, so that one, or other ones, can go on from there.
 It is written beside and renamed, so that a directory of that name is whole; no pickle anywhere.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +22,9 @@ from torch import Tensor, nn
 
 from eyeline.errors import RunError
 from eyeline.files import directory_beside
-from eyeline.runs import load_weights, own_tensors, tensors_written
+from eyeline.runs import load_weights, own_tensors, part, tensors_written, whole
 from eyeline.training.averaging import Averaging
+from eyeline.training.distributed import World
 from eyeline.training.randomness import random_states, restore
 from eyeline.training.schedules import Progress
 from eyeline.training.state import Position, State
@@ -46,19 +49,25 @@ def save(
     state: State,
     keep: int,
     averaging: Averaging | None = None,
+    world: World | None = None,
 ) -> Path:
     """Writes `step-N`, then removes all but the newest `keep` up to it, and any beyond it: those were found damaged.
+
+    Every process of the `world` must call it; the first writes, after which nobody waits for it.
 
     Raises:
         UserError: when it cannot be written; the checkpoints before it are then untouched.
     """
     step = state.position.step
-    path = directory / f"step-{step}"
+    path, world = directory / f"step-{step}", world or World()
+    weights = own_tensors(model)
+    average = {f"average.{name}": whole(value) for name, value in averaging.tensors().items()} if averaging else {}
+    others = _optimizer_tensors(optimizer) | average | _random_states(_device(model), world)
+    if not world.first:
+        return path
     with directory_beside(path) as beside, tensors_written():
-        save_file(own_tensors(model), str(beside / MODEL))
-        random = {f"random.{kind}": state for kind, state in random_states(_device(model)).items()}
-        average = {f"average.{name}": value for name, value in averaging.tensors().items()} if averaging else {}
-        save_file(_optimizer_tensors(optimizer) | average | random, str(beside / OPTIMIZER))
+        save_file(weights, str(beside / MODEL))
+        save_file(others, str(beside / OPTIMIZER))
         text = json.dumps({"version": VERSION, **state.to_dict()}, indent=1) + "\n"
         (beside / STATE).write_bytes(text.encode("utf-8"))
     for number, later in list_checkpoints(directory):
@@ -80,10 +89,11 @@ def load_newest(
     optimizer: torch.optim.Optimizer,
     warn: Callable[[str], None],
     averaging: Averaging | None = None,
+    world: World | None = None,
 ) -> State | None:
     """Fills model, optimiser, average and random states from the newest checkpoint that is whole; None when there is none at all.
 
-    A damaged one is passed over, and said through `warn`.
+    A process that was not there when it was written draws numbers of its own. A damaged one is passed over, which `warn` is told.
 
     Raises:
         RunError: when there are checkpoints and every one is damaged.
@@ -91,7 +101,7 @@ def load_newest(
     found = list_checkpoints(directory)
     for number, (_, path) in enumerate(reversed(found), 1):
         try:
-            state = _load(path, model, optimizer, averaging)
+            state = _load(path, model, optimizer, averaging, world or World())
         except RunError as error:
             warn(f"checkpoint passed over: {error}")
             continue
@@ -141,7 +151,7 @@ def _damaged(path: Path, error: Exception) -> RunError:
     return RunError(f"damaged: {' '.join(str(error).split())[:200]}", str(path))
 
 
-def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, averaging: Averaging | None) -> State:
+def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, averaging: Averaging | None, world: World) -> State:
     state = _whole(path)
     try:
         tensors = load_file(str(path / OPTIMIZER))
@@ -158,8 +168,26 @@ def _load(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, averag
     except (ValueError, KeyError) as error:
         raise _damaged(path, error) from None
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    restore(random, _device(model))
+    _restore_own(random, _device(model), world.rank)
     return state
+
+
+def _random_states(device: torch.device, world: World) -> dict[str, Tensor]:
+    """Those of all processes: `random.cpu` of the first, `random.cpu.1` of the next…"""
+    states = random_states(device).items()
+    return {f"random.{_of(kind, rank)}": own for kind, state in states for rank, own in enumerate(world.gather(state))}
+
+
+def _restore_own(states: dict[str, Tensor], device: torch.device, rank: int) -> None:
+    own = {kind: states[_of(kind, rank)] for kind in ("cpu", device.type) if _of(kind, rank) in states}
+    if "cpu" in own:
+        restore(own, device)
+    else:
+        torch.manual_seed(zlib.crc32(states["cpu"].numpy().tobytes()) + rank)
+
+
+def _of(kind: str, rank: int) -> str:
+    return f"{kind}.{rank}" if rank else kind
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[Tensor]:
@@ -171,7 +199,7 @@ def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = {}
     for number, parameter in enumerate(_parameters(optimizer)):
         for name, value in optimizer.state.get(parameter, {}).items():
-            tensors[f"{number}.{name}"] = value.contiguous()
+            tensors[f"{number}.{name}"] = whole(value).contiguous()
     return tensors
 
 
@@ -186,7 +214,7 @@ def _moments(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> di
             raise ValueError(f"'{name}' belongs to no parameter")
         if value.dim() and value.shape != parameters[int(number)].shape:
             raise ValueError(f"optimiser state of parameter {number} has shape {tuple(value.shape)}")
-        state.setdefault(int(number), {})[field] = value
+        state.setdefault(int(number), {})[field] = part(value, parameters[int(number)]) if value.dim() else value
     return state
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from eyeline.errors import ConfigError, UserError
+from eyeline.errors import ConfigError, RunError, UserError
 
 # How long one waits for another: the first may be training a tokenizer. A process that has died is noticed at once.
 PATIENCE = timedelta(hours=12)
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 class ProcessLost(UserError):
-    """Another process of the run has died. Once one has failed, the others need not say so: see `speaks`."""
+    """Another process of the run has died. Where that one could say why, this need not be said: see `speaks`."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class World:
         if self.size == 1:
             return list(values)
         numbers = torch.tensor(values, dtype=torch.float64)
-        with _lost():
+        with between_processes():
             dist.all_reduce(numbers, group=self.group)
         return numbers.tolist()
 
@@ -72,7 +73,7 @@ class World:
         if self.size == 1:
             return value
         numbers = torch.tensor([value], dtype=torch.float64)
-        with _lost():
+        with between_processes():
             dist.broadcast(numbers, 0, group=self.group)
         return float(numbers)
 
@@ -81,7 +82,7 @@ class World:
         if self.size == 1:
             return [tensor]
         found = [torch.empty_like(tensor) for _ in range(self.size)]
-        with _lost():
+        with between_processes():
             dist.all_gather(found, tensor.contiguous(), group=self.group)
         return found
 
@@ -102,7 +103,7 @@ class World:
             return
         for bucket in _buckets(tensors):
             flat = torch.cat([tensor.reshape(-1) for tensor in bucket])
-            with _lost():
+            with between_processes():
                 dist.all_reduce(flat)
             for tensor, summed in zip(bucket, torch.split(flat, [tensor.numel() for tensor in bucket]), strict=True):
                 tensor.copy_(summed.view_as(tensor))
@@ -111,8 +112,13 @@ class World:
         """Overwrites each tensor with that of the first process."""
         if self.size > 1:
             for tensor in tensors:
-                with _lost():
+                with between_processes():
                     dist.broadcast(tensor, 0)
+
+    def agree(self, own: str, what: str, where: str) -> None:
+        """Raises RunError on every process when `own`, by which `what` can be told, is not the same on all."""
+        if len({text for texts in self.texts([own]) for text in texts}) > 1:
+            raise RunError(f"{what} is not the same for every process", where, "all of them must see the same files")
 
     # ---- restarts ---------------------------------------------------------------------------------------------------
 
@@ -141,7 +147,7 @@ def joined(device: torch.device) -> Iterator[World]:
         return
     if device.type not in ("cpu", "cuda"):
         raise ConfigError("several processes train on cpu or cuda", f"--device {device}", "start one process")
-    with _lost():
+    with between_processes():
         store, rank, size = next(dist.rendezvous("env://", timeout=PATIENCE))  # type: ignore[attr-defined]
         backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
         own = dist.PrefixStore(f"{PREFIX}/{_attempt()}", store)  # type: ignore[attr-defined]
@@ -150,6 +156,11 @@ def joined(device: torch.device) -> Iterator[World]:
     try:
         yield world
         world.wait()
+    except ProcessLost:
+        raise
+    except BaseException:
+        speaks()  # before the others notice that we are gone
+        raise
     finally:
         dist.destroy_process_group()
 
@@ -163,10 +174,12 @@ def own_device(name: str) -> str:
     """The device of this process: of several on one machine each has its own CUDA device.
 
     Raises:
-        ConfigError: there are fewer devices than processes.
+        ConfigError: there are fewer devices than processes, or they are to share one.
     """
-    if name != "cuda" or processes() == 1:
+    if processes() == 1 or not name.startswith("cuda"):
         return name
+    if name != "cuda":
+        raise ConfigError(f"{processes()} processes on one device", f"--device {name}", "--device cuda gives each its own")
     place, count = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if place >= count:
         here = os.environ.get("LOCAL_WORLD_SIZE", str(place + 1))
@@ -175,9 +188,10 @@ def own_device(name: str) -> str:
     return f"cuda:{place}"
 
 
+@cache
 def speaks() -> bool:
     """Whether this process, which has just failed, is the first that did: what it has to say is said once, and the others follow
-    from it. True where no launcher keeps count."""
+    from it. True where no launcher keeps count. Asked for again, the answer is the same."""
     store = _launcher_store() if processes() > 1 else None
     if store is None:
         return True
@@ -203,12 +217,12 @@ def _attempt() -> str:
 
 
 @contextmanager
-def _lost() -> Iterator[None]:
+def between_processes() -> Iterator[None]:
     """Inside, whatever is wrong between processes means that one is no longer there."""
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, torch.cuda.OutOfMemoryError):
+        if "memory" in str(error):
             raise
         what = "another process of this run has died"
         raise ProcessLost(what, f"WORLD_SIZE={processes()}", "--resume goes on from the newest checkpoint") from error

@@ -8,10 +8,38 @@ import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eyeline.files import cannot_write, write_text
 from eyeline.training.trackers import Pixels, Tracker
+
+
+class Log(Protocol):
+    """Takes in what a run tells."""
+
+    trackers: Sequence[Tracker]
+
+    def log(self, split: str, step: int, values: dict[str, Any]) -> None: ...
+
+    def text(self, name: str, step: int, text: str) -> None: ...
+
+    def picture(self, name: str, step: int, pixels: Pixels) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class NoJournal:
+    """That of a process for which another one writes."""
+
+    trackers: Sequence[Tracker] = ()
+
+    def log(self, split: str, step: int, values: dict[str, Any]) -> None: ...
+
+    def text(self, name: str, step: int, text: str) -> None: ...
+
+    def picture(self, name: str, step: int, pixels: Pixels) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Journal:
@@ -24,7 +52,8 @@ class Journal:
     """
 
     def __init__(self, run: Path, step: int, trackers: Sequence[Tracker] = ()) -> None:
-        self.path, self.trackers = run / "metrics.jsonl", trackers
+        self.path = run / "metrics.jsonl"
+        self.trackers: Sequence[Tracker] = trackers
         kept = [line for line in _lines(self.path) if 0 <= _step(line) <= step and not _ended(line, step)]
         write_text(self.path, "".join(line + "\n" for line in kept))
         try:

@@ -15,16 +15,20 @@ from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, Interrupted, UserError
 from eyeline.training import checkpoints
 from eyeline.training.averaging import averaging, judged
-from eyeline.training.journal import Journal
+from eyeline.training.compiling import compile_parts
+from eyeline.training.distributed import World
+from eyeline.training.journal import Log
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import all_finite, make_optimizer
 from eyeline.training.pacing import pace
+from eyeline.training.precision import LossScale, chosen
 from eyeline.training.reporting import Reporter
 from eyeline.training.schedules import Progress, learning_rate
 from eyeline.training.signals import StopSignals
 from eyeline.training.snapshots import Snapshots
 from eyeline.training.state import Meter, Order, Position, State, reached, share_since_warm_up
 from eyeline.training.updates import Update, Updater, out_of_memory
+from eyeline.training.weights import gathered, placed
 from eyeline.training.windows import Windows
 
 MOST_SKIPPED = 5  # updates in a row that may be left out for a loss or gradient that is no sound number
@@ -44,6 +48,7 @@ class Trainer:
         settings: bounds, optimiser, schedule and the rest.
         seed: with the epoch it decides the order of batches.
         directory: the run's `checkpoints/`.
+        world: the processes that train together, each with a trainer of its own; without it this one alone.
 
     Raises:
         ConfigError: attention is to be guided by links that the corpus does not have.
@@ -58,16 +63,25 @@ class Trainer:
         directory: Path,
         reporter: Reporter,
         device: torch.device | str = "cpu",
+        world: World | None = None,
     ) -> None:
         self.model, self.settings, self.directory, self.reporter = model, settings, directory, reporter
+        self.world = world or World()
+        self.weights = placed(model, self.world, torch.device(device), settings.shard)
         self.objective = Objective.of(settings, corpus)
         self.optimizer = make_optimizer(model, settings)
+        if settings.compile:
+            compile_parts(model)
         self.averaging = averaging(model, self.optimizer, settings)
         rule = settings.snapshots
-        self.snapshots = rule and Snapshots(directory.parent / "snapshots", *rule, settings.metric)
-        self.windows = Windows(corpus, settings, seed, torch.device(device))
-        self.updater = Updater(model, self.objective, self.optimizer, self.windows, settings.clip_norm)
+        self.snapshots = rule and Snapshots(directory.parent / "snapshots", *rule, settings.metric, write=self.world.first)
+        self.windows = Windows(corpus, settings, seed, torch.device(device), (self.world.rank, self.world.size))
+        self.precision = chosen(settings.precision, self.windows.device)
+        self.updater = Updater(
+            model, self.objective, self.optimizer, self.windows, settings.clip_norm, self.world, self.weights, self.precision
+        )
         self.state = State(Position(), Progress(settings.metric), Meter(), Order.of(corpus, settings))
+        self.state.scale = LossScale.of(self.precision)
         self._shown = Meter()  # since the pace was last shown
 
     @property
@@ -87,10 +101,13 @@ class Trainer:
             RunError: when there are checkpoints and every one is damaged.
             ConfigError: when the run was begun with other training pairs.
         """
-        loaded = checkpoints.load_newest(self.directory, self.model, self.optimizer, self.reporter.warn, self.averaging)
+        warn, world = self.reporter.warn, self.world
+        loaded = checkpoints.load_newest(self.directory, self.model, self.optimizer, warn, self.averaging, world)
+        world.agree(str(loaded and loaded.position.step), "the newest whole checkpoint", str(self.directory))
         if loaded is None:
             return False
         before, self.state = self.state, loaded
+        self.state.scale = loaded.scale.carried_to(self.precision)
         if before.order.pairs != loaded.order.pairs:
             raise ConfigError("the training pairs are not those that this run was begun with", "data.train")
         if before.order.batch_tokens != loaded.order.batch_tokens:
@@ -105,7 +122,8 @@ class Trainer:
             self.state.snapshots = []
         if self.snapshots is not None:
             self.state.snapshots = self.snapshots.present(self.state.snapshots, self.reporter.warn)
-        checkpoints.remove_old(self.directory, self.position.step, self.settings.keep_checkpoints)
+        if self.world.first:
+            checkpoints.remove_old(self.directory, self.position.step, self.settings.keep_checkpoints)
         self._prune_snapshots()
         return True
 
@@ -125,7 +143,7 @@ class Trainer:
 
     # ---- the loop ---------------------------------------------------------------------------------------------------
 
-    def run(self, journal: Journal, validate: Callable[[Position], float] | None, keep_best: Callable[[Position], None]) -> str:
+    def run(self, journal: Log, validate: Callable[[Position], float] | None, keep_best: Callable[[Position], None]) -> str:
         """Trains to the bound; returns which one ended the run.
 
         Args:
@@ -146,7 +164,7 @@ class Trainer:
             with StopSignals() as signals:
                 while (reason := self._over()) is None:
                     self._update()
-                    self.position.seconds = time.monotonic() - began
+                    self.position.seconds = self.world.of_first(time.monotonic() - began)
                     if self.position.step == max(1, self.settings.warmup_steps):
                         self.position.warm_tokens, self.position.warm_seconds = self.position.target_tokens, self.position.seconds
                     self._after_update(signals)
@@ -170,12 +188,14 @@ class Trainer:
         window = self.windows.at(position)
         way = share_since_warm_up(settings, position) if settings.ends and self._total is None else None
         rate = learning_rate(settings, position.step + 1, self._total, way) * self.progress.factor
-        update = self.updater(window, rate, position.step + 1)
-        self.windows.advance(position, window)
+        update = self.updater(window, rate, position.step + 1, self.state.scale)
+        self.windows.advance(position, update.tokens)
         if update.split:
             self._tell_of_splitting(update.split)
+        position.rescaled += update.rescaled
         if update.wrong:
             self._skip(update)
+        if update.wrong or update.rescaled:
             return
         self.averaging.after_update()
         position.skipped_in_a_row = 0
@@ -214,11 +234,12 @@ class Trainer:
         if self.reporter.wants_pace() or over:
             self._show_pace()
         validation_due = self._validate is not None and (step % self.settings.validate_every == 0 or over)
+        stop = self.world.any(signals.received is not None)  # one process that is told to is enough
         # A validation brings a checkpoint, so that the counters of early stopping are never behind the best weights.
-        due = validation_due or step % self.settings.checkpoint_every == 0 or over or signals.received is not None
+        due = validation_due or step % self.settings.checkpoint_every == 0 or over or stop
         if not due:
             return
-        if not all_finite(self.model, self.optimizer):
+        if self.world.any(not all_finite(self.model, self.optimizer)):
             raise self._diverged(f"weights that are not finite at step {step}")
         if validation_due:
             self._validation()
@@ -230,16 +251,18 @@ class Trainer:
         if ended:
             self._log()  # the window goes on, should the run: a run that is taken further logs as one that never stopped
         keep = self.settings.keep_checkpoints
-        checkpoints.save(self.directory, self.model, self.optimizer, self.state, keep, self.averaging)
+        checkpoints.save(self.directory, self.model, self.optimizer, self.state, keep, self.averaging, self.world)
         self._prune_snapshots()
-        if signals.received is not None and not ended:
-            raise Interrupted(f"stopped by {signals.received} at step {step}; the state is saved, and --resume goes on")
+        if not ended and self.world.any(signals.received is not None):  # and the first has written by now: nobody leaves before
+            by = signals.received or "a signal to another process"
+            raise Interrupted(f"stopped by {by} at step {step}; the state is saved, and --resume goes on")
 
     def _validation(self) -> None:
         assert self._validate is not None
         with judged(self.averaging):
             self.model.eval()
-            score = self._validate(self.position)
+            with gathered(self.weights):
+                score = self._validate(self.position)
             self.model.train()
             if not math.isfinite(score):
                 self.reporter.warn(f"validation gives {score} at step {self.position.step}: no improvement")

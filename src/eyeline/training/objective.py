@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from eyeline.config import TrainingSettings
@@ -110,7 +111,8 @@ def _sampling(settings: TrainingSettings) -> ScheduledSampling:
 
 
 def _attention(step: Step, setting: str) -> Tensor:
-    """[B, T, S] what the model looked at, or an error that names the setting which needs it."""
+    """[B, T, S] what the model looked at, in single precision at least, or an error that names the setting which needs it."""
     if "source" not in step.attention:
         raise ConfigError("this architecture has no attention to the source", setting, "set it to 0")
-    return step.attention["source"]
+    weights = step.attention["source"]
+    return weights.float() if torch.finfo(weights.dtype).bits < 32 else weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
+from itertools import chain
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from eyeline.config import TrainingSettings
 from eyeline.errors import ConfigError, nearest
+from eyeline.runs import is_part
 
 
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
@@ -107,6 +109,7 @@ class ScheduleFree(torch.optim.Optimizer):
 
 
 def all_finite(model: nn.Module, optimizer: torch.optim.Optimizer) -> bool:
-    """Whether every weight and every running mean of the optimiser is a finite number."""
+    """Whether every weight and every running mean of the optimiser is a finite number; of parts, this process's."""
     moments = (value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor))
-    return all(bool(tensor.isfinite().all()) for group in (model.parameters(), moments) for tensor in group)
+    tensors: Any = chain(model.parameters(), moments)
+    return all(bool((tensor.to_local() if is_part(tensor) else tensor).isfinite().all()) for tensor in tensors)

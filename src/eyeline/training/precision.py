@@ -16,6 +16,7 @@ import torch
 from eyeline.errors import ConfigError
 
 Precision = Literal["fp32", "bf16", "fp16"]
+Wanted = Literal["fp32", "bf16", "fp16", "auto"]
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16}
 LARGEST, SMALLEST = 2.0**16, 1.0
 PATIENCE = 1000  # updates without overflow after which twice the scale is tried
@@ -49,29 +50,43 @@ class LossScale:
         self.value, self.sound = max(SMALLEST, self.value / 2), 0
         return fault
 
+    def carried_to(self, precision: Precision) -> LossScale:
+        """This scale for a run that goes on in a precision, which may be another than before."""
+        return self if precision == "fp16" and self != LossScale() else LossScale.of(precision)
+
+
+def chosen(wanted: Wanted, device: torch.device) -> Precision:
+    """The precision that a setting means on a device: `auto` is bf16 on a GPU that computes in it, and fp32 elsewhere.
+
+    Raises:
+        ConfigError: it cannot be had here.
+    """
+    if wanted == "auto":
+        fast = device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+        return "bf16" if fast else "fp32"
+    _refuse(wanted, device)
+    return wanted
+
 
 def cast(precision: Precision, device: torch.device) -> torch.autocast:
     """Inside, products are computed in the chosen precision."""
     return torch.autocast(device.type, TYPES.get(precision, torch.bfloat16), enabled=precision != "fp32")
 
 
-def check(precision: Precision, device: torch.device) -> str:
-    """Whether the precision is worth its loss on this device: a warning, or nothing.
-
-    Raises:
-        ConfigError: it cannot be had here.
-    """
-    if precision == "fp32":
+def warning(precision: Precision, device: torch.device) -> str:
+    """Whether a precision is not worth its loss on this device: in words, or nothing. Takes some hundredths of a second."""
+    if precision == "fp32" or device.type != "cpu":
         return ""
+    ratio = slowness(TYPES[precision])
+    return f"a product of matrices in {precision} takes {ratio:.1f} times as long as in fp32 on this CPU" if ratio > 1 else ""
+
+
+def _refuse(precision: Precision, device: torch.device) -> None:
     where = f"training.precision={precision}"
     if device.type == "cpu" and precision == "fp16":
         raise ConfigError("fp16 is for GPUs", where, "use bf16 or fp32")
     if device.type == "cuda" and precision == "bf16" and not torch.cuda.is_bf16_supported(including_emulation=False):
         raise ConfigError(f"{torch.cuda.get_device_name(device)} does not compute in bf16", where, "use fp16 or fp32")
-    if device.type != "cpu":
-        return ""
-    ratio = slowness(TYPES[precision])
-    return f"a product of matrices in {precision} takes {ratio:.1f} times as long as in fp32 on this CPU" if ratio > 1 else ""
 
 
 def slowness(kind: torch.dtype) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +26,11 @@ def restore(states: Mapping[str, Tensor], device: torch.device) -> None:
     torch.set_rng_state(states["cpu"])
     if device.type in states and device.type in _GENERATORS:
         _GENERATORS[device.type]().set_rng_state(states[device.type], *_index(device))
+
+
+def own_seed(seed: int, rank: int) -> int:
+    """A seed of its own for each of several processes, from that of the run."""
+    return int(np.random.SeedSequence((seed, rank)).generate_state(1, np.uint64)[0] >> 1)
 
 
 @contextmanager

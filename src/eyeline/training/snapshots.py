@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from eyeline.config import LOWER_IS_BETTER, Metric
 from eyeline.files import beside, remove_leftovers
-from eyeline.runs import save_weights
+from eyeline.runs import part, save_weights
 from eyeline.training.averaging import mean_of_files
 
 _NAME = re.compile(r"step-([0-9]+)\.safetensors")
@@ -35,6 +35,7 @@ class Snapshots:
     rule: Literal["last", "best"]
     most: int
     metric: Metric
+    write: bool = True  # False for a process that only brings its parts of the weights, while another one writes
 
     def take(self, model: nn.Module, step: int, score: float, kept: Kept) -> Kept:
         """Those that count after a validation of `score` at `step`. Of equal ones the older stays.
@@ -49,13 +50,14 @@ class Snapshots:
             sign = 1 if self.metric in LOWER_IS_BETTER else -1
             chosen = sorted(sorted(entries, key=lambda entry: sign * entry[1])[: self.most])
         if any(entry[0] == step for entry in chosen):
-            save_weights(model, self._path(step), {"step": step, "version": 1})
+            save_weights(model, self._path(step), {"step": step, "version": 1}, write=self.write)
         return chosen
 
     def keep_best(self, weights: Path) -> None:
         """Remembers the best single weights, as a run has just written them to its own file, which may become a mean."""
-        with beside(self.directory / BEST) as temporary:
-            shutil.copyfile(weights, temporary)
+        if self.write:
+            with beside(self.directory / BEST) as temporary:
+                shutil.copyfile(weights, temporary)
 
     def present(self, kept: Kept, warn: Callable[[str], None]) -> Kept:
         """Those of `kept` whose files are there and whole; of others a warning."""
@@ -74,6 +76,8 @@ class Snapshots:
 
     def prune(self, counting: Iterable[Kept]) -> None:
         """Removes the files that none of `counting` names: those of every checkpoint that is kept."""
+        if not self.write:
+            return
         wanted = {step for kept in counting for step, _ in kept}
         remove_leftovers(self.directory)
         for path in self.directory.iterdir() if self.directory.is_dir() else ():
@@ -90,4 +94,4 @@ def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     with torch.no_grad():
         for name, value in model.state_dict(keep_vars=True).items():
             if name in tensors:
-                value.copy_(tensors[name])
+                value.copy_(part(tensors[name], value))

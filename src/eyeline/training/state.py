@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from eyeline.config import TrainingSettings
 from eyeline.data.corpus import Corpus
+from eyeline.training.precision import LossScale
 from eyeline.training.schedules import Progress
 
 
@@ -22,6 +23,7 @@ class Position:
     seconds: float = 0.0  # of training, over all sessions, validations and saving included
     skipped: int = 0  # updates left out because a loss or gradient was not finite
     skipped_in_a_row: int = 0
+    rescaled: int = 0  # updates left out because the loss was scaled too high for fp16
     split: int = 0  # batches worked through in parts because the memory was full
     warm_tokens: int = 0  # target tokens seen when the warm-up ended
     warm_seconds: float = 0.0  # of training when it did
@@ -74,6 +76,7 @@ class State:
     meter: Meter
     order: Order
     snapshots: list[tuple[int, float]] = field(default_factory=list)  # (step, score) of weights that are kept for their mean
+    scale: LossScale = field(default_factory=LossScale)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -88,6 +91,7 @@ class State:
                 _numbers(Meter, values["meter"]),
                 _numbers(Order, values["order"]),
                 [(int(step), float(score)) for step, score in values.get("snapshots", [])],
+                _numbers(LossScale, values.get("scale", {})),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a state: {error}") from None
@@ -130,7 +134,7 @@ def reached(settings: TrainingSettings, position: Position, progress: Progress) 
     return None
 
 
-Made = TypeVar("Made", Position, Meter, Order)
+Made = TypeVar("Made", Position, Meter, Order, LossScale)
 
 
 def _numbers(kind: type[Made], values: Mapping[str, Any]) -> Made:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import torch
@@ -19,8 +21,10 @@ from eyeline.ladder import Seq2Seq
 from eyeline.loss import Loss, negative_log_likelihood
 from eyeline.metrics import Score, corpus_score
 from eyeline.search import default_max_length, search
+from eyeline.training.compiling import as_written
+from eyeline.training.distributed import World
 from eyeline.training.examples import Example
-from eyeline.training.journal import Journal
+from eyeline.training.journal import Log
 from eyeline.training.portions import Portion
 from eyeline.training.reporting import Reporter
 from eyeline.training.state import Position
@@ -32,15 +36,19 @@ FEW = 8  # tokens of each output that a rehearsal looks for
 
 @dataclass
 class Validator:
-    """Scores a model on the validation pairs. Outputs are looked for greedily: for choosing weights, speed counts."""
+    """Scores a model on the validation pairs. Outputs are looked for greedily: for choosing weights, speed counts.
+
+    Of several processes each works through its share of the batches; what follows from them is the same on all.
+    """
 
     model: Seq2Seq
     portion: Portion
     coder: Coder
     config: Config
-    journal: Journal
+    journal: Log
     reporter: Reporter
     device: torch.device
+    world: World = field(default_factory=World)
 
     def __post_init__(self) -> None:
         self.corpus = self.portion.corpus()
@@ -48,6 +56,10 @@ class Validator:
 
     def __call__(self, position: Position, split: str = "valid") -> float:
         """Measures, reports, logs under `split`, and returns the value of `training.metric`; NaN where numbers are none."""
+        with as_written():
+            return self._measured(position, split)
+
+    def _measured(self, position: Position, split: str) -> float:
         metric, step = self.config.training.metric, position.step
         loss = self.loss()
         perplexity = math.exp(loss) if loss < 700 else math.inf
@@ -61,7 +73,7 @@ class Validator:
                 score = measured.score
                 values |= {metric: score, "signature": measured.signature}
                 line += f"  {metric} {score:.2f} [{measured.signature}]"
-            if math.isfinite(loss):
+            if math.isfinite(loss) and self.world.first:
                 examples = self.examples()
         except RunError as error:  # probabilities that are no numbers, as too large weights can make them on an output's own path
             self.reporter.warn(str(error))
@@ -69,7 +81,7 @@ class Validator:
         self.journal.log(split, step, {**values, "n": len(self.corpus)})
         self.reporter.note(f"{line}  over {len(self.corpus):,} pairs")
         self._show(examples, position)
-        return score
+        return self.world.of_first(score)
 
     def _show(self, examples: Sequence[Example], position: Position) -> None:
         step = position.step
@@ -87,7 +99,8 @@ class Validator:
 
     def rehearse(self) -> None:
         """The largest batch of the loss, and the first steps of the largest of the search: what would fail does so at once."""
-        with torch.inference_mode(), suppress(RunError):  # of numbers that are none, which validation says when it counts
+        # A RunError is of numbers that are none, which validation says when it counts.
+        with as_written(), torch.inference_mode(), suppress(RunError):
             lengths = np.maximum(self.corpus.source_lengths, self.corpus.target_lengths)
             self._sums(sequential_batches(lengths, self.config.training.batch_tokens)[0])
             rows = sequential_batches(self.corpus.source_lengths, self.config.search.batch_tokens)[0]
@@ -98,10 +111,11 @@ class Validator:
         nll, tokens = 0.0, 0
         lengths = np.maximum(self.corpus.source_lengths, self.corpus.target_lengths)
         with torch.inference_mode():
-            for rows in sequential_batches(lengths, self.config.training.batch_tokens):
+            for rows in self.world.own(sequential_batches(lengths, self.config.training.batch_tokens)):
                 sums = self._sums(rows)
                 nll, tokens = nll + float(sums.nll), tokens + sums.tokens
-        return nll / tokens
+        whole = self.world.sum(nll, tokens)
+        return whole[0] / whole[1]
 
     def _sums(self, rows: Indices) -> Loss:
         batch = self.corpus.batch(rows).to(self.device)
@@ -111,9 +125,18 @@ class Validator:
     def score(self) -> Score:
         """The corpus score of what the model answers to every pair, as a user would see it. Raises RunError for NaN."""
         outputs, references = [""] * len(self.corpus), [self._reference(place) for place in range(len(self.corpus))]
-        for rows in sequential_batches(self.corpus.source_lengths, self.config.search.batch_tokens):
-            for place, hypothesis in zip(rows.tolist(), self._answers(rows, attention=False), strict=True):
-                outputs[place] = self._text(hypothesis, self._read(place))
+        found, fault = [], ""
+        try:
+            for rows in self.world.own(sequential_batches(self.corpus.source_lengths, self.config.search.batch_tokens)):
+                for place, hypothesis in zip(rows.tolist(), self._answers(rows, attention=False), strict=True):
+                    found.append(json.dumps([place, self._text(hypothesis, self._read(place))]))
+        except RunError as error:  # of one process, which the others must know
+            fault = str(error)
+        for text in chain.from_iterable(self.world.texts([fault])):
+            if text:
+                raise RunError(text)
+        for place, output in map(json.loads, chain.from_iterable(self.world.texts(found))):
+            outputs[place] = output
         return corpus_score(self.config.training.metric, outputs, references)
 
     def examples(self) -> list[Example]:

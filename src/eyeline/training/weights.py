@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
 
 from eyeline.errors import ConfigError
-from eyeline.training.distributed import World
+from eyeline.training.distributed import World, between_processes
 
 
 class Weights(Protocol):
@@ -79,7 +79,8 @@ class Shards:
         self._parts = list(model.parameters())
 
     def gather(self) -> None:
-        self._unit.unshard()
+        with between_processes():
+            self._unit.unshard()
 
     def release(self) -> None:
         self._unit.reshard()
@@ -87,7 +88,8 @@ class Shards:
     def exchange(self) -> None:
         _everywhere(self.model, self.world)
         # An empty pass: behind its backward pass, all gradients that wait in whole weights are summed and parted.
-        self._unit(torch.zeros((), device=self.device, requires_grad=True)).backward()
+        with between_processes():
+            self._unit(torch.zeros((), device=self.device, requires_grad=True)).backward()
 
     def forget(self) -> None:
         for parameter in (*self._parts, *self.model.parameters()):  # the latter are others while the weights are whole
@@ -96,6 +98,11 @@ class Shards:
     def clip(self, limit: float) -> float:
         norm: Any = clip_grad_norm_(self.model.parameters(), limit or math.inf)
         return float(norm.full_tensor())
+
+
+def placed(model: nn.Module, world: World, device: torch.device, shard: bool) -> Weights:
+    """The weights as a setting wants them; a process alone has them whole. Raises ConfigError where they cannot be so."""
+    return Shards(model, world, device) if shard and world.size > 1 else Replicas(model, world)
 
 
 @contextmanager

@@ -20,27 +20,33 @@ LOOKED_AT = 1000  # batches among which one with the most tokens is looked for
 class Windows:
     """The windows of a run: the batches of each update. A position alone decides what comes next, whatever was asked before.
 
+    A window has `accumulate` batches for each process that trains, and each takes its share: every N-th of N processes.
+
     Args:
         corpus: training pairs.
         settings: the budget of a batch, the batches of a window, and the bounds.
         seed: with the epoch it decides the order.
         device: where batches go.
+        share: (rank, processes).
     """
 
-    def __init__(self, corpus: Corpus, settings: TrainingSettings, seed: int, device: torch.device) -> None:
+    def __init__(
+        self, corpus: Corpus, settings: TrainingSettings, seed: int, device: torch.device, share: tuple[int, int] = (0, 1)
+    ) -> None:
         self.corpus, self.settings, self.device = corpus, settings, device
-        self._loader = Loader(corpus, settings.batch_tokens, seed, settings.workers)
+        self._most = settings.accumulate * share[1]  # batches of a window
+        self._loader = Loader(corpus, settings.batch_tokens, seed, settings.workers, share)
 
     def at(self, position: Position) -> list[Batch]:
-        """The batches of the next update: `accumulate` of one epoch, fewer at its end."""
-        made = self._loader.window(position.epoch, position.batch, self.settings.accumulate)
+        """This process's batches of the next update: `accumulate` of one epoch, fewer at its end, where it may have none."""
+        made = self._loader.window(position.epoch, position.batch, self._most)
         return [batch.to(self.device) for batch in made]
 
-    def advance(self, position: Position, window: list[Batch]) -> None:
-        """Moves `position` behind a window."""
+    def advance(self, position: Position, tokens: int) -> None:
+        """Moves `position` behind a window, which had so many real target tokens in all."""
         position.step += 1
-        position.batch += len(window)
-        position.target_tokens += sum(batch.target_tokens for batch in window)
+        position.batch += self._most
+        position.target_tokens += tokens
         if not self._plan.has(position.epoch, position.batch):
             position.epoch, position.batch = position.epoch + 1, 0
 
@@ -51,7 +57,7 @@ class Windows:
             return settings.steps
         # Epochs do not always have equally many batches. Only a schedule that ends must know; a forecast takes the first one's.
         epochs = range(settings.epochs) if settings.ends else [0] * settings.epochs
-        return sum(math.ceil(self._plan.count(epoch) / settings.accumulate) for epoch in epochs)
+        return sum(math.ceil(self._plan.count(epoch) / self._most) for epoch in epochs)
 
     def halves(self, batch: Batch) -> list[Batch]:
         """The two halves of a batch of at least two pairs."""

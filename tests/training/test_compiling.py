@@ -1,0 +1,55 @@
+"""Passes that are compiled train the same weights; where nothing can be compiled, that is said before anything is written."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_runs import newest, rung_settings, settings, train
+
+from eyeline.errors import ConfigError
+from eyeline.training import compiling
+
+STILL = {"model": {"dropout": 0.0}}
+
+
+def trained(folder: Path, out: str, compiled: bool) -> str:
+    short = {"steps": 4, "validate_every": 2, "compile": compiled, "metric": "exact_match"}
+    return train(rung_settings(folder, "transformer", training=short, **STILL), folder / out)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_is_as_written(tmp_path: Path, backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if backend == "inductor" and not (shutil.which("g++") or shutil.which("clang++")):
+        pytest.skip("no C++ compiler here")
+    monkeypatch.setattr(compiling, "BACKEND", backend)
+    graphs: list[int] = []
+    real = torch.nn.Module.compile
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self, **given: graphs.append(1) or real(self, **given))
+    trained(tmp_path, "plain", False)
+    assert not graphs
+    trained(tmp_path, "compiled", True)
+    assert len(graphs) == 2
+    plain, compiled = (load_file(newest(tmp_path / out) / "model.safetensors") for out in ("plain", "compiled"))
+    assert plain.keys() == compiled.keys()
+    for name, tensor in plain.items():
+        assert torch.allclose(tensor, compiled[name], rtol=0, atol=1e-5), name
+
+
+def test_where_nothing_can_be_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiling, "BACKEND", "none such")
+    with pytest.raises(
+        ConfigError, match=r"PyTorch cannot compile on this machine: .*\(training.compile=true\); set it to false"
+    ):
+        trained(tmp_path, "out", True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_loops_over_positions_are_not_compiled(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="bahdanau goes from position to position"):
+        settings(tmp_path, training={"compile": True})
+    with pytest.raises(ConfigError, match="one of both"):
+        rung_settings(tmp_path, "transformer", training={"compile": True, "shard": True})
