@@ -109,9 +109,9 @@ def seen(config: Config, out: str) -> list[tuple[int, int, list[int]]]:
     batches = []
     real = updates.Updater.__call__
 
-    def spied(self: Any, window: Any, rate: float, number: int) -> Any:
+    def spied(self: Any, window: Any, rate: float, number: int, scale: Any) -> Any:
         batches.extend((batch.epoch, number, batch.rows.tolist()) for batch in window)
-        return real(self, window, rate, number)
+        return real(self, window, rate, number, scale)
 
     updates.Updater.__call__ = spied  # type: ignore[method-assign]
     train(config, Path(out))
