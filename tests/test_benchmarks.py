@@ -1,0 +1,75 @@
+"""The benchmark of training runs on its own side, at tiny sizes. Says nothing of speed."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+NAMES = ["training", "training_tools", "training_works"]
+WORKS = ["transformer", "bilstm-additive", "bilstm-luong", "bilstm-luong-fed", "bilstm-bahdanau", "characters-pointer-32"]
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    yield __import__("training")
+    for name in NAMES:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", [*WORKS, "epoch", "additive-attention"])
+def test_a_step_of_each_work(training: Any, name: str) -> None:
+    answer = training.answering("eyeline", training.small(training.WORKS[name]), lambda: 0.0)
+    first, second = answer(0), answer(0)
+    for found in (first, second):
+        assert math.isfinite(found["loss"])
+        assert min(found["tokens"], found["flops"], found["memory"]) > 0
+    assert first["tokens"] == second["tokens"]
+    if name != "additive-attention":
+        assert first["loss"] != second["loss"], "a step changes weights"
+
+
+def test_batches_are_full_of_like_lengths_and_the_same_for_all(training: Any) -> None:
+    work = replace(training.WORKS["transformer"], pairs=2000)
+    made = training.batches(work, training.corpus(work))
+    assert made == training.batches(work, training.corpus(work))
+    for batch in made:
+        longest = 1 + max(len(side) for pair in batch for side in pair)
+        assert len(batch) * longest <= 4096
+        assert training.tokens(batch) > 2457
+
+
+def test_arithmetic_is_that_of_the_issue(training: Any) -> None:
+    """46 MFLOP a target token in the small Transformer, 279 in the large one, 24 to 26 in the LSTMs."""
+    for name, wanted in [("transformer", 46), ("transformer-large", 279), ("bilstm-luong", 24), ("bilstm-luong-fed", 25)]:
+        work = replace(training.WORKS[name], pairs=2000)
+        pairs = training.corpus(work)
+        assert training.flops(work, pairs, "joeynmt") / training.tokens(pairs) / 1e6 == pytest.approx(wanted, rel=0.06)
+
+
+def test_the_table(training: Any) -> None:
+    tools = [training.Tool.__new__(training.Tool) for _ in range(3)]
+    for tool, name, seconds in zip(tools, ["eyeline", "other", "missing"], [1.0, 2.0, None], strict=True):
+        tool.name, tool.said = name, {"version": "1", "resident": 10e6} if seconds else {"absent": "No module named 'missing'"}
+        tool.steps = [{"seconds": seconds, "tokens": 3000, "flops": 5e9, "memory": 50e6}] * 3 if seconds else []
+    assert tools[1].row(tools[0], 10e9) == "| other 1 | 1,500 | 2.00 | 2.5 | 0.25 | 50 | 40 |"
+    assert tools[0].row(tools[0], 10e9) == "| eyeline 1 | 3,000 | 1.00 | 5.0 | 0.50 | 50 | 40 |"
+    assert tools[2].row(tools[0], 10e9) == "| missing | absent: No module named 'missing' | | | | | |"
+
+
+@pytest.mark.slow
+def test_the_command(training: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["training.py", "--small", "--works", "bilstm-luong", "--rounds", "1", "--warm-up", "0", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", [*words, "--tools"])
+    monkeypatch.setattr(training, "SHAPES", [(8, 8, 8)])
+    training.main()
+    said = capfd.readouterr().out
+    assert "### bilstm-luong" in said
+    assert "| eyeline " in said
