@@ -63,7 +63,7 @@ def work_on(tool: str, work: Work, threads: int, clock: str) -> None:
     torch.manual_seed(1)
     now = time.process_time if clock == "processor" else time.perf_counter
     try:
-        answer = (lambda number: {"flops_per_s": max(map(product, SHAPES))}) if tool == PEAK else answering(tool, work, now)
+        answer = answering(tool, work, now)
         said = {"version": "" if tool == PEAK else importlib.metadata.version(PACKAGES[tool]), "torch": torch.__version__}
     except (ImportError, LookupError) as error:
         print(json.dumps({"absent": str(error)}), file=answers, flush=True)
@@ -83,6 +83,8 @@ def answering(tool: str, work: Work, now: Callable[[], float]) -> Answer:
         seconds, memory = now() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         return {"seconds": seconds, "tokens": tokens, "flops": flops, "memory": memory, "loss": loss}
 
+    if tool == PEAK:
+        return lambda number: {"flops_per_s": max(product(shape, now) for shape in SHAPES)}
     if work.kind == "look":
         look = looking(tool, work)
         return lambda number: timed(look, work.sentences * int(work.length), look_flops(work))
@@ -126,17 +128,17 @@ def resident() -> int:
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-def product(shape: tuple[int, int, int]) -> float:
-    """Operations a second of the fastest of a few matrix products, by the wall clock."""
+def product(shape: tuple[int, int, int], now: Callable[[], float]) -> float:
+    """Operations a second of the fastest of a few matrix products."""
     import torch
 
     rows, inner, columns = shape
     left, right, out = torch.randn(rows, inner), torch.randn(inner, columns), torch.empty(rows, columns)
     times = []
     for _ in range(4):
-        began = time.perf_counter()
+        began = now()
         torch.mm(left, right, out=out)
-        times.append(time.perf_counter() - began)
+        times.append(now() - began)
     return 2 * rows * inner * columns / min(times[1:])
 
 

@@ -1,4 +1,4 @@
-"""A recurrent layer over whole sources, one way or both, in training. Knows cells and lengths; no attention.
+"""A recurrent layer over whole sources, one way or both. Knows cells and lengths; no attention.
 
 PyTorch reads rows of uneven length as packed ones, and its gradient then takes a tensor of the whole batch a position. Here rows
 are read as they are padded: what stands behind a source cannot reach it, be it read forwards or, turned round within its own
@@ -72,7 +72,7 @@ def _read_lstm(layer: nn.LSTM, ways: tuple[str, ...], inputs: Tensor, places: Pl
         of_input, *others = (layer.get_parameter(f"{name}_l0{way}") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))
         weights = [torch.cat([of_input, holding], 1), *others]
         read = read.view(S, B, -1)
-        said, _, cell = torch.lstm(read, (nothing, nothing), weights, True, 1, 0.0, True, False, False)
+        said, _, cell = torch.lstm(read, (nothing, nothing), weights, True, 1, 0.0, torch.is_grad_enabled(), False, False)
         said = said.flatten(0, 1)
         last.append(torch.stack([said.index_select(0, places.last), cell[0]], 1))  # [B, P, D]
         states.append(said.index_select(0, places.turned) if way else said)
