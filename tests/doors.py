@@ -21,7 +21,7 @@ _LADDER = {"errors", "contracts", "config", "nn"}
 _RUNS = _TEXT | {"text", "ladder"}
 _PREDICTOR = _RUNS | {"runs", "data", "search", "metrics", "loss"}
 _EVALUATION = _PREDICTOR | {"predictor", "training", "figures"}
-_EVERYTHING_INNER = _EVALUATION | {"nn", "evaluation", "starter"}
+_EVERYTHING_INNER = _EVALUATION | {"nn", "evaluation", "starter", "tuning"}
 
 # Who may see whom. A room that is not here fails the test: give it a line, and think about what it has to know.
 DOORS: Mapping[str, set[str]] = {
@@ -42,6 +42,7 @@ DOORS: Mapping[str, set[str]] = {
     "exchange": {"errors"},
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
+    "tuning": _RUNS | {"runs", "training", "figures"},
     "starter": _DATA | {"data"},
     "quickstart": _EVERYTHING_INNER,
     "cli": _EVERYTHING_INNER | {"quickstart"},
@@ -54,6 +55,7 @@ SAME_ROOM = {
     "config_models": "config",
     "config_data": "config",
     "config_training": "config",
+    "config_tuning": "config",
     "loss_linear": "loss",
 }  # a room may have more than one file without being a folder
 TYPES_ONLY = {  # through some doors only a few names pass: of types, or of readers that know nothing else of their room
@@ -63,7 +65,18 @@ TYPES_ONLY = {  # through some doors only a few names pass: of types, or of read
 }
 
 # Slow to import: never before a command has work for them.
-HEAVY = {"torch", "matplotlib", "sacrebleu", "pyarrow", "babel", "unicode_rbnf", "tokenizers", "tensorboard", "safetensors"}
+HEAVY = {
+    "torch",
+    "matplotlib",
+    "sacrebleu",
+    "pyarrow",
+    "babel",
+    "unicode_rbnf",
+    "tokenizers",
+    "tensorboard",
+    "safetensors",
+    "optuna",
+}
 EAGER = ("", "__main__", "cli")  # rooms that must start fast
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 

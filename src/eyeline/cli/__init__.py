@@ -14,6 +14,7 @@ import typer
 from eyeline import __version__
 from eyeline.cli.align import align
 from eyeline.cli.attend import attend
+from eyeline.cli.average import average
 from eyeline.cli.common import silence
 from eyeline.cli.evaluate import evaluate
 from eyeline.cli.generate import generate
@@ -24,9 +25,10 @@ from eyeline.cli.prepare import prepare
 from eyeline.cli.quickstart import quickstart
 from eyeline.cli.score import score
 from eyeline.cli.train import train
+from eyeline.cli.tune import tune
 from eyeline.errors import Interrupted, UserError
 
-COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, info)
+COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, average, tune, info)
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")

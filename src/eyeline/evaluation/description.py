@@ -24,7 +24,10 @@ def describe(path: str | Path) -> dict[str, Any]:
         "features": len(run.source.features),
     }
     if run.weights.exists():
-        facts["weights_of_step"] = weights_metadata(run.weights).get("step")
+        metadata = weights_metadata(run.weights)
+        facts["weights_of_step"] = metadata.get("step")
+        if "average" in metadata:
+            facts["weights_are_the_mean_of_steps"] = metadata["average"]
     state = peek(run.path / "checkpoints")
     if state is not None:
         position, progress = state

@@ -89,6 +89,12 @@ class Snapshots:
         return self.directory / f"step-{step}.safetensors"
 
 
+def list_snapshots(directory: Path) -> list[tuple[int, Path]]:
+    """(step, path) of each snapshot in a run's `snapshots/`, by number, oldest first."""
+    found = directory.iterdir() if directory.is_dir() else ()
+    return sorted((int(match[1]), path) for path in found if (match := _NAME.fullmatch(path.name)))
+
+
 def fill(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Gives a model the tensors of a file, in all places where they are shared."""
     with torch.no_grad():
