@@ -240,6 +240,25 @@ def test_what_paths_mean(
         assert [file.paths for file in resolve(paths, *languages)] == expected
 
 
+def test_a_table_may_have_any_name(here: Path) -> None:
+    """SIGMORPHON's are called hun_large.train, hun.dev and hun.gold."""
+    Path("hun.train").write_text("év\tévek\tN;PL\n")
+    with gzip.open("hun.dev.gz", "wt", encoding="utf-8") as stream:
+        stream.write("kacor\tkacorok\tN;PL\n")
+    assert sides(read_pairs(["hun.train"])) == [("év", "évek")]
+    inflection = ("source", "target", "features")
+    found = list(read_pairs(["hun.train", "hun.dev.gz"], inflection))
+    assert [(pair.source, pair.features) for pair in found] == [("év", ("N", "PL")), ("kacor", ("N", "PL"))]
+
+
+def test_two_sides_that_hold_tabs_are_still_two_sides(here: Path) -> None:
+    Path("a.txt").write_text("one\ttwo\n")
+    Path("b.txt").write_text("eins\tzwei\n")
+    assert sides(read_pairs(["a.txt", "b.txt"])) == [("one\ttwo", "eins\tzwei")]
+    write_parallel(b"x\n", b"y\n")
+    assert sides(read_pairs(["train.de", "train.en"], ("source", "target", "alignment"))) == [("x", "y")]
+
+
 @pytest.mark.parametrize(
     ("paths", "languages", "words"),
     [

@@ -1,7 +1,8 @@
 """Files to pairs. Knows the forms in which pairs come and how paths name them; a row's own shape is known by records.py.
 
 Forms: FILE.tsv and FILE.jsonl, SOURCE TARGET as two files of lines, a prefix with two languages (`train.{de,en}`), any of them
-`.gz`; FILE.parquet and a Hugging Face data set saved on disk (both need pyarrow). TSV has no quoting: `"` is text.
+`.gz`; FILE.parquet and a Hugging Face data set saved on disk (both need pyarrow). TSV has no quoting: `"` is text. It may have
+any other name, such as SIGMORPHON's `hun.dev`, where it stands alone or the columns say that there is more in it than two sides.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def read_pairs(
     """
     layout = Columns.parse(columns)
     to_pair = partial(from_record, (source_language, target_language), numbers)
-    files = resolve(paths, source_language, target_language)
+    files = resolve(paths, source_language, target_language, tables=layout.named > 2)
     return _read(files, layout, to_pair, on_bad_line, report if report is not None else ReadReport())
 
 
@@ -92,10 +93,15 @@ def drop_blank(pairs: Iterator[Pair], skipped: Tally) -> Iterator[Pair]:
             yield pair
 
 
-def resolve(paths: Sequence[str], source_language: str | None = None, target_language: str | None = None) -> list[PairFiles]:
+def resolve(
+    paths: Sequence[str], source_language: str | None = None, target_language: str | None = None, *, tables: bool = False
+) -> list[PairFiles]:
     """Which files the paths mean. Files that hold one side are taken two by two, SOURCE first.
 
     In `train.{de,en}` the first language is the source, unless both languages are given and say otherwise.
+
+    Args:
+        tables: a file of any name that has a tab in its first line is a TSV; otherwise one that no other file is the partner of.
     """
     if not paths:
         raise DataError("no files of pairs are given", hint=FORMS)
@@ -104,7 +110,7 @@ def resolve(paths: Sequence[str], source_language: str | None = None, target_lan
     alone: str | None = None
     for path in (name for given in paths for name in _expanded(given, languages)):
         sides = _prefix_sides(path, languages)
-        if _suffix(path) in _WHOLE or (os.path.isdir(path) and not sides):
+        if _suffix(path) in _WHOLE or (os.path.isdir(path) and not sides) or (tables and not sides and _is_table(path)):
             files.append(PairFiles((path,)))
         elif sides:
             files.append(PairFiles(sides))
@@ -118,8 +124,16 @@ def resolve(paths: Sequence[str], source_language: str | None = None, target_lan
             files.append(PairFiles((alone, path)))
             alone = None
     if alone is not None:
-        raise DataError("a source without its target", alone, hint=f"pairs are given as {FORMS}")
+        if not _is_table(alone):
+            raise DataError("a source without its target", alone, hint=f"pairs are given as {FORMS}")
+        files.append(PairFiles((alone,)))
     return files
+
+
+def _is_table(path: str) -> bool:
+    """Whether the first line of a file that is there has a tab."""
+    first = next(iter(read_lines(path)), None) if os.path.isfile(path) else None
+    return isinstance(first, Line) and "\t" in first.text
 
 
 def _expanded(path: str, languages: Languages) -> list[str]:
