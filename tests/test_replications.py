@@ -54,3 +54,27 @@ def test_every_rung_of_the_ladder_script_is_one() -> None:
             given = [f"{key}={value}" for key, value in {**task.settings, **settings}.items()]
             values = {"model": {"architecture": architecture}, "data": {"train": "a.tsv", "valid": "b.tsv"}}
             assert Config.from_dict(override(values, given)).model.architecture == architecture, name
+
+
+def test_recipes_are_compared_over_the_same_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of differences 1, 2 and 3: deviation 1, quantile of two degrees of freedom 4.302653; so 4.302653 / √3 = 2.48."""
+    monkeypatch.syspath_prepend(str(REPLICATIONS))
+    module = script("recipes")
+    scores = {("luong", "dropout", "single"): [10.0, 20.0, 30.0], ("luong", "dropout", "mean"): [11.0, 22.0, 33.0]}
+    assert "| luong | dropout | mean | 22.00 ± 27.33 | 11.0 · 22.0 · 33.0 |" in module.table(scores)
+    assert module.differences(scores).split("\n")[2:] == ["| luong | averaging | dropout | +2.00 ± 2.48 |"]
+    for settings in module.TRAINED.values():
+        given = [f"{key}={value}" for key, value in {**module.OFTEN, **settings}.items()]
+        Config.from_dict(override({"data": {"train": "a.tsv", "valid": "b.tsv"}}, given))
+
+
+def test_what_recipes_have_finished_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(REPLICATIONS))
+    module = script("recipes")
+    for seed in (1, 2):
+        folder = module.Work("bahdanau", "dropout, R-Drop", seed).folder(tmp_path)
+        folder.mkdir(parents=True)
+        (folder / "scores.json").write_text(f'{{"single": {seed}, "mean": {seed + 1}, "training_s": 1}}')
+    found = module.found(["bahdanau"], [1, 2], tmp_path)
+    assert found == {("bahdanau", "dropout, R-Drop", "single"): [1, 2], ("bahdanau", "dropout, R-Drop", "mean"): [2, 3]}
+    assert module.found(["bahdanau"], [1, 2, 3], tmp_path) == {}
