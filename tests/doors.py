@@ -44,14 +44,17 @@ DOORS: Mapping[str, set[str]] = {
     "evaluation": _EVALUATION,
     "tuning": _RUNS | {"runs", "training", "figures"},
     "starter": _DATA | {"data"},
+    "compare": _EVERYTHING_INNER - {"starter", "tuning"},
     "quickstart": _EVERYTHING_INNER,
-    "cli": _EVERYTHING_INNER | {"quickstart"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER,  # the package itself: lends public names, when they are asked for
 }
 SAME_ROOM = {
     "config_yaml": "config",
     "config_base": "config",
+    "config_compare": "config",
+    "config_rungs": "config",
     "config_models": "config",
     "config_data": "config",
     "config_training": "config",
@@ -67,6 +70,7 @@ TYPES_ONLY = {  # through some doors only a few names pass: of types, or of read
 # Slow to import: never before a command has work for them.
 HEAVY = {
     "torch",
+    "jinja2",
     "matplotlib",
     "sacrebleu",
     "pyarrow",

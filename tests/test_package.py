@@ -59,6 +59,7 @@ def test_the_core_is_small() -> None:
     core = {re.split(r"[>=]", text)[0].lower() for text in PROJECT["dependencies"]}
     assert core == {
         "torch", "numpy", "tokenizers", "safetensors", "pydantic", "pyyaml", "typer", "rich", "sacrebleu", "rapidfuzz",
+        "jinja2",
     }  # fmt: skip
 
 

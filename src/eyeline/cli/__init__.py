@@ -16,6 +16,7 @@ from eyeline.cli.align import align
 from eyeline.cli.attend import attend
 from eyeline.cli.average import average
 from eyeline.cli.common import silence
+from eyeline.cli.compare import compare
 from eyeline.cli.evaluate import evaluate
 from eyeline.cli.generate import generate
 from eyeline.cli.info import info
@@ -28,7 +29,7 @@ from eyeline.cli.train import train
 from eyeline.cli.tune import tune
 from eyeline.errors import Interrupted, UserError
 
-COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, average, tune, info)
+COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, compare, average, tune, info)
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")

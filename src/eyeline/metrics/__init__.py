@@ -19,7 +19,15 @@ from eyeline.metrics.by_length import Bucket, by_length, length_edges
 from eyeline.metrics.evaluate import length_ratio, repeats_itself, repetition_rate, report
 from eyeline.metrics.pointing import pointing_report
 from eyeline.metrics.scores import METRICS, aggregate, corpus_score, score_of, statistics
-from eyeline.metrics.significance import Difference, Interval, bootstrap_interval, paired_bootstrap
+from eyeline.metrics.significance import (
+    Difference,
+    Interval,
+    bootstrap_interval,
+    difference,
+    holm,
+    paired_bootstrap,
+    resampled_scores,
+)
 
 __all__ = [
     "METRICS",
@@ -38,7 +46,9 @@ __all__ = [
     "bootstrap_interval",
     "by_length",
     "corpus_score",
+    "difference",
     "format_links",
+    "holm",
     "length_edges",
     "length_ratio",
     "links_between_words",
@@ -50,6 +60,7 @@ __all__ = [
     "repeats_itself",
     "repetition_rate",
     "report",
+    "resampled_scores",
     "score_of",
     "statistics",
 ]
