@@ -158,12 +158,12 @@ def test_stopped_and_gone_on_is_the_run_that_never_stopped(tmp_path: Path, rung:
     values = {**SHORT, "accumulate": 2, "workers": 1, "average": "ema", "shard": shard}
     config = rung_settings(tmp_path, rung, training=values)
     out = str(tmp_path / "stopped")
-    first = ok(together(2, told_to_stop, config, out, 1, 2, {}))
-    assert first[1] == "interrupted: stopped by SIGTERM at step 2; the state is saved, and --resume goes on"
+    first = ok(together(2, told_to_stop, config, out, 1, 3, {}))
+    assert first[1] == "interrupted: stopped by SIGTERM at step 3; the state is saved, and --resume goes on"
     assert first[0] == first[1].replace("SIGTERM", "a signal to another process")
-    assert newest(tmp_path / "stopped").name == "step-2"
+    assert newest(tmp_path / "stopped").name == "step-3"
     told = ok(together(2, run, config, out, {"resume": True}))
-    assert "going on from step 2 (epoch 0, batch 8)" in told[0]
+    assert "going on from step 3 (epoch 1, batch 4)" in told[0]
     ok(together(2, run, config, str(tmp_path / "whole")))
     same_run(tmp_path / "whole", tmp_path / "stopped")
     files = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "whole").iterdir()}
