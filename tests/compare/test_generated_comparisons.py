@@ -88,3 +88,10 @@ def test_what_cannot_be_drawn_is_said() -> None:
 def test_the_comparisons_of_the_replications_can_be_run(path: Path) -> None:
     files = [f"data.{part}={part}.tsv" for part in ("train", "valid", "test")]
     Comparison.from_yaml(path, files).with_ladder(False).checked()
+
+
+def test_the_rungs_of_a_task_are_of_like_sizes(tmp_path: Path) -> None:
+    comparison = Comparison.from_dict(tasks.task_settings("reversal", tmp_path, None, None)).checked()
+    models = {rung.name: comparison.config(rung, 1).model.model_dump() for rung in comparison.chosen()}
+    assert (models["seq2seq"]["encoder_size"], models["bahdanau"]["encoder_size"], models["transformer"]["size"]) == (128, 64, 64)
+    assert {model["dropout"] for model in models.values()} == {0.1}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eyeline.config_models import MODEL_SETTINGS
 from eyeline.config_rungs import ladder
 from eyeline.data.generated import COLUMNS, GeneratedPair, write_tsv
 from eyeline.data.generated.long_numerals import long_numerals
@@ -17,6 +18,15 @@ SEEDS = {"test": 1, "valid": 2, "train": 3}  # in the order of drawing: what is 
 LANGUAGES = ("en", "de", "es")  # long names of numbers, one script, and in German ones before tens
 PAIRS = 100_000  # of training: so many that few come twice within the budget
 VALID, TEST_OF_A_LENGTH = 300, 100
+SIZES = {  # half of the ladder's: enough for these tasks, and a fixed vector of 128 that long sources do not fit into
+    "embedding_size": 64,
+    "encoder_size": 64,
+    "decoder_size": 128,
+    "attention_size": 64,
+    "size": 64,
+    "feedforward_size": 256,
+    "dropout": 0.1,  # pairs that hardly come twice cannot be learnt by heart
+}
 
 
 @dataclass(frozen=True)
@@ -65,7 +75,7 @@ def _in_buckets(lengths: Sequence[int], make: Callable[[int, int, int, int], lis
 
 
 _TRAINING = {
-    "batch_tokens": 2048,
+    "batch_tokens": 1024,
     "learning_rate": 2e-3,
     "schedule": "linear",
     "warmup_steps": 200,
@@ -84,7 +94,7 @@ TASKS = {
             "tokenizer": {"kind": "whitespace-symbols"},
             "training": _TRAINING,
             "search": {"beam_size": 1},
-            "budget": {"target_tokens": 2_000_000},
+            "budget": {"target_tokens": 3_000_000},
             "seeds": [1, 2],
         },
     ),
@@ -107,8 +117,6 @@ TASKS = {
 def task_settings(name: str, out: Path, train_max_length: int | None, test_lengths: Sequence[int] | None) -> dict[str, Any]:
     """The settings of a generated comparison, whose pairs are written to `out`/data unless they are there.
 
-    Its rungs are those of the ladder with little dropout: pairs that hardly come twice cannot be learnt by heart.
-
     Raises:
         ConfigError: lengths that cannot be.
         MissingExtra: numerals need unicode-rbnf.
@@ -124,7 +132,15 @@ def task_settings(name: str, out: Path, train_max_length: int | None, test_lengt
     return {
         **task.settings,
         "data": {**task.settings["data"], **data},
-        "rungs": [{**rung, "dropout": 0.1} for rung in ladder(points=False)],
+        "rungs": [_sized(rung) for rung in ladder(points=False)],
         "train_max_length": longest,
         "test_lengths": lengths,
     }
+
+
+def _sized(rung: dict[str, Any]) -> dict[str, Any]:
+    """A rung of the ladder in the sizes of these tasks; an encoder that reads one way is as wide as two that read both."""
+    known = MODEL_SETTINGS[rung["architecture"]].model_fields
+    sizes = {name: size for name, size in SIZES.items() if name in known}
+    one_way = {} if known.get("bidirectional") is None or known["bidirectional"].default else {"encoder_size": 128}
+    return {**rung, **sizes, **one_way}
