@@ -10,10 +10,12 @@ from search_fakes import Keys, Prefix, Recurrent, TableModel, TinyModel, assert_
 from test_search_batches import ROWS, TABLES
 
 from eyeline.contracts import Source, select
-from eyeline.search import beam, beam_search, greedy, limits, score, search
+from eyeline.search import beam, beam_search, greedy, rules, score, search
 from eyeline.search.candidates import best_allowed
+from eyeline.search.continuations import Continuations
 from eyeline.search.history import History
-from eyeline.search.limits import Limits
+from eyeline.search.limits import Ranking
+from eyeline.search.rules import Rules
 
 
 def check_scorer_t() -> None:
@@ -92,22 +94,26 @@ def test_a_select_that_ignores_its_rows_is_caught(kind, check, monkeypatch):
 # ---- searches that are wrong ----
 
 
-def stops_at_the_first_end(finished, best_live, max_length, position, n_best, bounds):
-    return (finished.normalized[:, 0] > -torch.inf) | (max_length == position) | (best_live == -torch.inf)
+def stops_at_the_first_end(finished, live, max_length, position, share, limits):
+    return (finished.normalized[:, 0] > -torch.inf) | (max_length == position) | (live.amax(1) == -torch.inf)
 
 
-def stops_by_the_length_so_far(finished, best_live, max_length, position, n_best, bounds):
-    last = finished.normalized[:, n_best - 1]
-    won = (last > -torch.inf) & (last >= best_live / bounds.divisors[position + 1])
-    return won | (max_length == position) | (best_live == -torch.inf)
+def stops_by_the_length_so_far(finished, live, max_length, position, share, limits):
+    last = finished.normalized[:, share - 1]
+    won = (last > -torch.inf) & (last >= live.amax(1) / limits.divisors[position + 1])
+    return won | (max_length == position) | (live.amax(1) == -torch.inf)
 
 
-def stops_one_too_early(finished, best_live, max_length, position, n_best, bounds):
+def stops_one_too_early(finished, live, max_length, position, share, limits):
     return max_length == position + 1
 
 
-def lives_on_after_the_end(self, beam_size):
-    return beam._Candidates(*(value[:, :beam_size] for value in vars(self).values()))
+def does_not_count_the_end(length_penalty, worth, coverage_penalty):
+    return Ranking(length_penalty, lambda length, power: float(max(1, length - 1)) ** power, coverage_penalty)
+
+
+def lives_on_after_the_end(self, size):
+    return Continuations(*(value[:, :size] for value in vars(self).values()))
 
 
 def forgets_parents(self, alive, tokens, scores, parents, attention, add=History.add):
@@ -127,19 +133,19 @@ def one_continuation_short(log_probs, count, forbidden, repeating=None):
 @pytest.mark.parametrize(
     ("where", "name", "fault", "check"),
     [
-        (beam, "_done", stops_at_the_first_end, check_scorer_t),
-        (beam, "_done", stops_by_the_length_so_far, check_scorer_t),
-        (beam, "_done", stops_one_too_early, check_lists),
-        (beam._Candidates, "live", lives_on_after_the_end, check_lists),
+        (beam, "done", stops_at_the_first_end, check_scorer_t),
+        (beam, "done", stops_by_the_length_so_far, check_scorer_t),
+        (beam, "done", stops_one_too_early, check_lists),
+        (Continuations, "live", lives_on_after_the_end, check_lists),
         (
-            beam._Candidates,
+            Continuations,
             "closed",
             lambda self, closing, width: torch.zeros(len(closing), width, dtype=torch.bool),
             check_lists,
         ),
-        (beam, "best_allowed", one_continuation_short, check_scores_agree),
-        (limits, "worth", lambda length, penalty: float(max(1, length - 1)) ** penalty, check_scorer_t),
-        (Limits, "forbidden", lambda self, position: [], check_lists),
+        (rules, "best_allowed", one_continuation_short, check_scores_agree),
+        (beam, "Ranking", does_not_count_the_end, check_scorer_t),
+        (Rules, "forbidden", lambda self, position: [], check_lists),
         (History, "add", forgets_parents, check_scores_agree),
         (History, "add", forgets_who_is_alive, check_neighbours),
     ],

@@ -15,7 +15,7 @@ from test_brute_force import PENALTIES, compare, tables
 
 from eyeline.contracts import END, PAD, UNKNOWN
 from eyeline.errors import ConfigError
-from eyeline.search import beam, beam_search, candidates, greedy, score, search
+from eyeline.search import beam_search, candidates, greedy, rules, score, search
 from eyeline.search.repeats import Said
 
 ONE = sources([7, 8])
@@ -225,11 +225,11 @@ def test_no_block_and_one_that_never_binds_change_nothing() -> None:
 
 def test_what_is_said_is_kept_only_where_it_is_needed() -> None:
     assert Said.nothing(3, 0).tokens is None
-    assert Said.nothing(3, 0).repeating() is None
+    assert Said.nothing(3, 0).bans(0) is None
     said = Said(2, torch.tensor([[[A, B, A, C, A], [A, A, B, B, C]]]))
-    assert said.repeating().tolist() == [[B, PAD, C, PAD], [PAD] * 4]  # A was followed by B and C; C by nothing
-    assert Said(1, said.tokens).repeating().tolist() == [[A, B, A, C, A], [A, A, B, B, C]]
-    assert Said(6, said.tokens).repeating() is None
+    assert said.bans(0).tolist() == [[B, PAD, C, PAD], [PAD] * 4]  # A was followed by B and C; C by nothing
+    assert Said(1, said.tokens).bans(0).tolist() == [[A, B, A, C, A], [A, A, B, B, C]]
+    assert Said(6, said.tokens).bans(0) is None
 
 
 @pytest.mark.parametrize("width", [1, 2])
@@ -241,13 +241,13 @@ def test_lengths_that_cannot_be(width: int) -> None:
 # ---- planted faults ----
 
 
-def after_the_repeat(self, real=Said.repeating):
+def after_the_repeat(self, position, real=Said.bans):
     """Only what has come twice already is forbidden, as of an n-gram one longer."""
-    return real(Said(self.size + 1, self.tokens)) if self.tokens is not None else None
+    return real(Said(self.size + 1, self.tokens), position) if self.tokens is not None else None
 
 
-def one_too_strict(self, real=Said.repeating):
-    return real(Said(max(1, self.size - 1), self.tokens)) if self.tokens is not None else None
+def one_too_strict(self, position, real=Said.bans):
+    return real(Said(max(1, self.size - 1), self.tokens), position) if self.tokens is not None else None
 
 
 def parents_forgotten(self, keep, parents, tokens, real=Said.select):
@@ -258,8 +258,8 @@ def sources_mixed(self, keep, parents, tokens, real=Said.select):
     return real(self, keep.flip(0), parents, tokens)
 
 
-def end_blocked(self, real=Said.repeating):
-    found = real(self)
+def end_blocked(self, position, real=Said.bans):
+    found = real(self, position)
     return None if found is None else torch.cat([found, torch.full_like(found[:, :1], END)], 1)
 
 
@@ -295,14 +295,14 @@ def test_the_fallback_is_finite_and_holds_no_repeat() -> None:
 @pytest.mark.parametrize(
     ("where", "name", "fault", "check"),
     [
-        (Said, "repeating", after_the_repeat, check_the_numbers_of_the_report),
-        (Said, "repeating", one_too_strict, check_the_numbers_of_the_report),
-        (Said, "repeating", end_blocked, check_the_numbers_of_the_report),
+        (Said, "bans", after_the_repeat, check_the_numbers_of_the_report),
+        (Said, "bans", one_too_strict, check_the_numbers_of_the_report),
+        (Said, "bans", end_blocked, check_the_numbers_of_the_report),
         (Said, "select", last_token_forgotten, check_nothing_repeats),
         (Said, "select", parents_forgotten, check_nothing_repeats),
         (Said, "select", sources_mixed, check_neighbours),
-        (beam, "best_allowed", renormalised, check_scores_agree),
-        (beam, "best_allowed", twenty_zeros, check_the_fallback),
+        (rules, "best_allowed", renormalised, check_scores_agree),
+        (rules, "best_allowed", twenty_zeros, check_the_fallback),
     ],
 )
 def test_a_fault_is_caught(where, name, fault, check, monkeypatch):

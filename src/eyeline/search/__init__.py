@@ -1,4 +1,4 @@
-"""From a model to its answers: greedy and beam search, and the scores of given outputs.
+"""From a model to its answers: greedy and beam search, samples, and the scores of given outputs.
 
 Knows the contracts only (`encode`, `start`, `step`, `head`, `select`), so every architecture that keeps them can be searched.
 `score` and `token_scores` are natural log-probabilities, END counted; see docs/search.md for the conventions.
@@ -7,12 +7,31 @@ Knows the contracts only (`encode`, `start`, `step`, `head`, `select`), so every
 from __future__ import annotations
 
 from eyeline.contracts import Hypothesis, Model, Source
-from eyeline.search.beam import beam_search
+from eyeline.search.alternatives import next_tokens
+from eyeline.search.beam import NOTHING, beam_search
 from eyeline.search.greedy import greedy
-from eyeline.search.limits import Lengths, default_max_length, normalize
+from eyeline.search.limits import WORTHS, Lengths, Worth, average, default_max_length, normalize, wu
+from eyeline.search.rules import Demands
+from eyeline.search.sampling import drawn_from, sample
 from eyeline.search.scoring import score
 
-__all__ = ["Lengths", "beam_search", "default_max_length", "greedy", "normalize", "score", "search"]
+__all__ = [
+    "WORTHS",
+    "Demands",
+    "Lengths",
+    "Worth",
+    "average",
+    "beam_search",
+    "default_max_length",
+    "drawn_from",
+    "greedy",
+    "next_tokens",
+    "normalize",
+    "sample",
+    "score",
+    "search",
+    "wu",
+]
 
 
 def search(
@@ -22,14 +41,19 @@ def search(
     beam_size: int = 5,
     n_best: int = 1,
     length_penalty: float = 1.0,
-    min_length: int = 0,
+    min_length: Lengths = 0,
     max_length: Lengths = None,
     attention: bool = True,
     coverage_penalty: float = 0.0,
     no_repeat_ngram: int = 0,
+    demands: Demands = NOTHING,
+    worth: Worth = average,
+    diverse_groups: int = 1,
+    diversity: float = 0.5,
 ) -> list[list[Hypothesis]]:
-    """`greedy` where one hypothesis is kept and one wanted, else `beam_search`, with its arguments, errors and lists."""
-    if beam_size == 1 and n_best == 1:
+    """`greedy` where one hypothesis is kept, one is wanted and no phrase is required, else `beam_search`, with its arguments,
+    errors and lists."""
+    if beam_size == 1 and n_best == 1 and not any(demands.required):
         answers = greedy(
             model,
             source,
@@ -39,6 +63,8 @@ def search(
             attention=attention,
             coverage_penalty=coverage_penalty,
             no_repeat_ngram=no_repeat_ngram,
+            demands=demands,
+            worth=worth,
         )
         return [[answer] for answer in answers]
     return beam_search(
@@ -52,4 +78,8 @@ def search(
         attention=attention,
         coverage_penalty=coverage_penalty,
         no_repeat_ngram=no_repeat_ngram,
+        demands=demands,
+        worth=worth,
+        diverse_groups=diverse_groups,
+        diversity=diversity,
     )

@@ -7,19 +7,18 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from eyeline.contracts import PAD
 from eyeline.errors import RunError
 
 
-def best_allowed(
-    log_probs: Tensor, count: int, forbidden: Sequence[int], repeating: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def best_allowed(log_probs: Tensor, count: int, forbidden: Sequence[int], banned: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The `count` best ids of each row of `log_probs` [R, V] that are not `forbidden`, best first, equal ones by id.
 
     The rest is not renormalised: a score stays the model's own log-probability, as `score` computes it.
 
     Args:
         forbidden: ids that no row may have.
-        repeating: [R, …] on the CPU, ids that each row may not have, too; they are less than V, and PAD stands for none.
+        banned: [R, b] on the CPU, ids that each row may not have, too; they are less than V, and PAD stands for none.
 
     Returns:
         values [R, C] float64 and ids [R, C] long, both on the CPU (what remains to be done is small, and float64 does not exist
@@ -29,8 +28,8 @@ def best_allowed(
     Raises:
         RunError: the model answered with something that is not a log-probability (NaN or +inf).
     """
-    if repeating is not None:  # they may be any number, and are hidden in a copy
-        log_probs = log_probs.scatter(-1, repeating.to(log_probs.device), -torch.inf)
+    if banned is not None:  # they may be any number, and are hidden in a copy
+        log_probs = log_probs.scatter(-1, banned.to(log_probs.device), -torch.inf)
     # The allowed ones are surely among the best `count + len(forbidden)`, so `log_probs` need not be copied to be masked.
     values, ids = _top(log_probs, min(log_probs.shape[-1], count + len(forbidden)))
     values, ids = values.cpu().double(), ids.cpu()
@@ -38,6 +37,36 @@ def best_allowed(
     values, ids = _equal_ones_by_id(values, ids)
     hidden = torch.isin(ids, torch.tensor(forbidden))
     return values.clamp(max=0.0).masked_fill(hidden, -torch.inf), ids
+
+
+def allowed(log_probs: Tensor, forbidden: Sequence[int], banned: Tensor | None = None) -> Tensor:
+    """A copy of `log_probs` [R, X] with -inf for what is `forbidden`, or `banned` [R, b] of its row."""
+    log_probs = log_probs.index_fill(-1, torch.tensor(forbidden, device=log_probs.device), -torch.inf)
+    return log_probs if banned is None else log_probs.scatter_(-1, banned.to(log_probs.device), -torch.inf)
+
+
+def with_wanted(
+    values: Tensor, ids: Tensor, log_probs: Tensor, wanted: Tensor, forbidden: Sequence[int], banned: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """`values` and `ids` [R, C] with those of `wanted` [R, w] behind them that are not among them: PAD is none, and what is
+    forbidden stays so."""
+    found = log_probs.gather(-1, wanted.to(log_probs.device)).cpu().double()
+    check_numbers(found)
+    out = torch.isin(wanted, torch.tensor([PAD, *forbidden]))
+    out |= ((wanted[:, :, None] == ids[:, None]) & (values > -torch.inf)[:, None]).any(-1)
+    if banned is not None:
+        out |= (wanted[:, :, None] == banned[:, None]).any(-1)
+    return torch.cat([values, found.clamp(max=0.0).masked_fill(out, -torch.inf)], 1), torch.cat([ids, wanted], 1)
+
+
+def put_in_front(values: Tensor, ids: Tensor, log_probs: Tensor, only: Tensor) -> tuple[Tensor, Tensor]:
+    """`values` and `ids` [R, C] in which the rows that may say one thing `only` [R], -1 for any, offer that and no other."""
+    held = only >= 0
+    found = log_probs.gather(-1, only.clamp(min=0).to(log_probs.device)[:, None]).cpu().double()
+    check_numbers(found)
+    values, ids = values.masked_fill(held[:, None], -torch.inf), ids.clone()
+    values[held, 0], ids[held, 0] = found[held, 0].clamp(max=0.0), only[held]
+    return values, ids
 
 
 def check_numbers(log_probs: Tensor) -> None:

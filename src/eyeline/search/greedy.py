@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import torch
+from dataclasses import dataclass
 
-from eyeline.contracts import BEGIN, END, Hypothesis, Model, Source
-from eyeline.search.candidates import best_allowed
-from eyeline.search.coverage import Looked
-from eyeline.search.history import Ends, History
-from eyeline.search.limits import Lengths, Limits
-from eyeline.search.repeats import Said
+from torch import Tensor
+
+from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.errors import ConfigError
+from eyeline.search.beam import NOTHING
+from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average
+from eyeline.search.rules import Demands, Rules
+from eyeline.search.walk import walk
 
 
 def greedy(
@@ -17,11 +19,13 @@ def greedy(
     source: Source,
     *,
     length_penalty: float = 1.0,
-    min_length: int = 0,
+    min_length: Lengths = 0,
     max_length: Lengths = None,
     attention: bool = True,
     coverage_penalty: float = 0.0,
     no_repeat_ngram: int = 0,
+    demands: Demands = NOTHING,
+    worth: Worth = average,
 ) -> list[Hypothesis]:
     """One hypothesis a source: always the likeliest token, the lower id where two are equal.
 
@@ -29,57 +33,41 @@ def greedy(
     stops at the first END; the beam search itself goes on while a longer output can have a better normalised score.
 
     Args:
-        length_penalty: only for `normalized_score`; it decides nothing here.
-        min_length: tokens before END may come.
+        length_penalty, worth: only for `normalized_score`; they decide nothing here.
+        min_length: tokens before END may come: one number, or one a source.
         max_length: most tokens, END apart: one number, one a source, or None for `default_max_length`. After the last of them
-            END is still asked for; where it is not the likeliest, the hypothesis is unfinished.
+            END is still asked for; where it is not the likeliest, the hypothesis is unfinished. A longer prefix stays whole.
         attention: whether hypotheses carry the attention.
         coverage_penalty: as length_penalty.
         no_repeat_ngram: the length of an n-gram of tokens that no output has twice; 0 allows repeats. Where nothing but END is
             left it comes, however unlikely; before the minimum length the hypothesis stops there, unfinished.
+        demands: prefixes, and phrases that outputs may not have.
 
     Raises:
-        ConfigError: a length or penalty that cannot be, or a coverage penalty for a model without attention.
+        ConfigError: a length, penalty or demand that cannot be, required phrases, or a coverage penalty for a model without
+            attention.
         RunError: the model answered NaN.
     """
-    limits = Limits.of(source, min_length, max_length, length_penalty, coverage_penalty, no_repeat_ngram)
+    ranking = Ranking(length_penalty, worth, coverage_penalty)
+    limits = Limits.of(source, min_length, max_length, ranking, demands.begun(source.ids.shape[0]))
+    refuse_required(demands)
     if not len(limits.max_length):
         return []
-    with torch.no_grad():
-        history, ends = _run(model, source, limits, attention)
-        return [hypothesis for (hypothesis,) in history.hypotheses(ends, limits)]
+    return walk(model, source, Likeliest(), Rules.of(demands, no_repeat_ngram, limits), limits, attention)
 
 
-def _run(model: Model, source: Source, limits: Limits, attention: bool) -> tuple[History, Ends]:
-    history, ends = History(source, attention), list[Ends]()
-    device = source.ids.device
-    alive = torch.arange(source.ids.shape[0])
-    memory = model.encode(source)
-    state = model.decoder.start(memory)
-    tokens = torch.full_like(alive, BEGIN)
-    looked = Looked.none(source, limits.coverage_penalty)
-    said = Said.nothing(len(alive), limits.no_repeat_ngram)
-    for position in range(int(limits.max_length.max()) + 1):
-        step, state = model.decoder.step(tokens.to(device), state, memory)
-        looked = looked.after(step.attention)
-        log_probs = model.head(step, source)
-        values, ids = best_allowed(log_probs, 1, limits.forbidden(position), said.repeating())  # [n, C]
+def refuse_required(demands: Demands) -> None:
+    """Raises ConfigError for phrases that outputs must have: one token after the other cannot look for room for them."""
+    if any(demands.required):
+        raise ConfigError("required phrases want a beam", hint="search with a beam")
+
+
+@dataclass(frozen=True)
+class Likeliest:
+    def pick(self, log_probs: Tensor, position: int, rules: Rules) -> tuple[Tensor, Tensor]:
+        values, ids = rules.offer(log_probs, 1, position)
         best = values.argmax(1, keepdim=True)  # the first of the greatest: values are sorted but for the forbidden ones
-        scores, tokens = values.gather(1, best), ids.gather(1, best)[:, 0]  # [n, 1], [n]
-        history.add(alive, tokens[:, None], scores, torch.zeros_like(best), step.attention)
-        possible = scores[:, 0] > -torch.inf
-        finished = (tokens == END) & possible
-        done = finished | ~possible | (limits.max_length[alive] == position)
-        keep = (~done).nonzero()[:, 0]
-        said = said.select(keep, torch.zeros_like(keep)[:, None], tokens[keep, None])
-        if bool(done.any()):
-            gone = done.nonzero()[:, 0]
-            at = torch.full_like(gone, position)
-            penalties = looked.penalties(source, 1)[:, 0].masked_fill(~finished, 0.0)
-            ends.append(Ends(alive[gone], at, torch.zeros_like(gone), scores[gone, 0], finished[gone], penalties[gone]))
-            if not len(keep):
-                break
-            rows = keep.to(device)
-            state, memory, source = state.select(rows), memory.select(rows), source.select(rows)
-            alive, tokens, looked = alive[keep], tokens[keep], looked.select(keep, torch.zeros_like(keep)[:, None])
-    return history, Ends.join(ends)
+        return ids.gather(1, best)[:, 0], values.gather(1, best)[:, 0]
+
+    def select(self, keep: Tensor) -> Likeliest:
+        return self

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from eyeline.contracts import END, Hypothesis, Source
-from eyeline.search.limits import Limits, normalize, total
+from eyeline.search.limits import Limits, total
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class History:
                     ids=tuple(ids[m, :length].tolist()),
                     token_scores=tuple(token_scores),
                     score=score,
-                    normalized_score=normalize(score, length, limits.length_penalty) + penalties[m],
+                    normalized_score=limits.ranking.normalize(score, length) + penalties[m],
                     finished=bool(ends.finished[m]),
                     attention={name: rows[m][:, :columns].clone() for name, rows in attention.items()},
                 )

@@ -25,7 +25,7 @@ class Said:
         """Before the first token, where each source has one hypothesis."""
         return cls(size, torch.zeros(sources, 1, 0, dtype=torch.long) if size else None)
 
-    def repeating(self) -> Tensor | None:
+    def bans(self, position: int) -> Tensor | None:
         """[n·W, t - size + 1] the ids that would complete an n-gram which their hypothesis has said already, PAD in the place of
         others; None where there are none yet."""
         if self.tokens is None or self.tokens.shape[-1] < self.size:

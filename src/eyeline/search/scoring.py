@@ -9,7 +9,7 @@ from eyeline.contracts import END, Hypothesis, Model, Source
 from eyeline.search.candidates import check_numbers
 from eyeline.search.coverage import attended
 from eyeline.search.coverage import coverage_penalty as penalty_of
-from eyeline.search.limits import check_coverage_penalty, normalize, total
+from eyeline.search.limits import Ranking, Worth, average, total
 
 ROWS_AT_ONCE = 1024  # rows of logits that stand in memory together: 128 MB at a vocabulary of 32,000
 
@@ -24,6 +24,7 @@ def score(
     length_penalty: float = 1.0,
     attention: bool = False,
     coverage_penalty: float = 0.0,
+    worth: Worth = average,
 ) -> list[Hypothesis]:
     """The given outputs as a search would have reported them: same token scores, same sums, same normalised score.
 
@@ -34,7 +35,7 @@ def score(
         inputs: [B, T] what the decoder reads, BEGIN first.
         outputs: [B, T] what it should answer, END last.
         target_mask: [B, T] True where hidden; what stands there is never looked at.
-        length_penalty: for `normalized_score`.
+        length_penalty, worth: for `normalized_score`.
         attention: whether the answers carry the attention, [real tokens, real source positions].
         coverage_penalty: for the `normalized_score` of what is finished.
 
@@ -45,7 +46,7 @@ def score(
         ConfigError: a coverage penalty that cannot be, or for a model without attention.
         RunError: the model answered NaN at a real token.
     """
-    check_coverage_penalty(coverage_penalty)
+    ranking = Ranking(length_penalty, worth, coverage_penalty)
     if not inputs.numel():
         return []
     wanted = outputs.masked_fill(target_mask, END)[..., None]  # [B, T, 1]; an id that surely exists where hidden
@@ -67,7 +68,7 @@ def score(
         scores = tuple(table[b][real[b]].clamp(max=0.0).tolist())
         rows = {name: weights[b][real[b]][:, :length].clone() for name, weights in maps.items()}
         summed, finished = total(scores), ids[-1:] == (END,)
-        normalized = normalize(summed, len(ids), length_penalty) + (float(penalties[b]) if finished else 0.0)
+        normalized = ranking.normalize(summed, len(ids)) + (float(penalties[b]) if finished else 0.0)
         generating = None if gates is None else tuple(gates[b][real[b]].tolist())
         result.append(Hypothesis(ids, scores, summed, normalized, finished, rows, generating))
     return result
