@@ -57,6 +57,7 @@ SAME_ROOM = {
     "config_rungs": "config",
     "config_models": "config",
     "config_data": "config",
+    "config_search": "config",
     "config_training": "config",
     "config_tuning": "config",
     "loss_linear": "loss",

@@ -66,6 +66,8 @@ def _possible(values: dict[str, Any]) -> dict[str, Any]:
         tokenizer.update(source=None, target=None)
     if search.get("max_length") is not None:
         search["min_length"] = min(search.get("min_length", 0), search["max_length"])
+    if search.get("max_length_ratio") is not None:
+        search["min_length_ratio"] = min(search.get("min_length_ratio", 0), search["max_length_ratio"])
     model = values.get("model", {})
     if model.get("architecture") == "seq2seq":
         for section, name in ((training, "coverage_loss"), (training, "guided_alignment"), (search, "coverage_penalty")):

@@ -97,8 +97,8 @@ def write_pairs(path: Path, pairs: Iterable[Sequence[str]]) -> str:
 
 class ToyRuns:
     """Run directories by name: one a rung on reversed symbols; `bpe`, `features` and `odd`, which have learnt little; `points`
-    and `letters`, which sort by pointing; `names` and `names-transformer`, which copy; `guided`, a Transformer whose first
-    layer's second head was drawn to gold links."""
+    and `letters`, which sort by pointing; `strangers`, which says unknown words; `luong-again`, another seed's; `names` and
+    `names-transformer`, which copy; `guided`, a Transformer whose first layer's second head was drawn to gold links."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -117,6 +117,8 @@ class ToyRuns:
                 "names": self._names,
                 "names-transformer": self._names_transformer,
                 "guided": self._guided,
+                "strangers": self._strangers,
+                "luong-again": self._again,
             }
             config = make[name]() if name in make else self._reversal(name)
             quiet = Reporter(-1, Console(file=io.StringIO()))
@@ -154,6 +156,16 @@ class ToyRuns:
     def _odd(self) -> dict[str, Any]:
         config = self._config("bahdanau", "odd", ODD, ODD, {"kind": "character"})
         config["training"] |= {"steps": 60}
+        return config
+
+    def _again(self) -> dict[str, Any]:
+        return {**self._reversal("luong"), "seed": 2}
+
+    def _strangers(self) -> dict[str, Any]:
+        """Names that no vocabulary holds, said again at the end: a target of unknown words."""
+        pairs = [(source, f"{source.split()[0]} {source.split()[-1]}") for source, _ in named(400, 1)]
+        config = self._config("luong", "strangers", pairs, pairs[:30], {"kind": "word", "min_frequency": 20})
+        config["training"] |= {"steps": 80}
         return config
 
     def _points(self) -> dict[str, Any]:

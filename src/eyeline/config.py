@@ -21,6 +21,7 @@ from eyeline.config_models import (
     PointerNetworkSettings,
     Seq2SeqSettings,
 )
+from eyeline.config_search import SearchSettings
 from eyeline.config_training import LOWER_IS_BETTER, Metric, TrainingSettings
 from eyeline.config_yaml import config_error, dump_yaml, override, read_yaml
 from eyeline.errors import ConfigError
@@ -138,29 +139,6 @@ class TokenizerSettings(Settings):
         if own is None:
             return self.kind, self.size, None
         return own.kind or self.kind, own.size or self.size, own.file
-
-
-class SearchSettings(Settings):
-    beam_size: Whole = Field(5, ge=1)
-    """hypotheses kept; 1 is greedy"""
-    length_penalty: Real = Field(1.0, ge=0)
-    """hypotheses are ranked by score / length^penalty, END counted"""
-    coverage_penalty: Real = Field(0.0, ge=0)
-    """β of Wu et al. 2016: finished hypotheses gain β Σ log min(attention that each source symbol had, 1), which is at most 0"""
-    no_repeat_ngram: Whole = Field(0, ge=0)
-    """so many tokens in a row come at most once in an output; 0: they may come again"""
-    min_length: Whole = Field(0, ge=0)
-    """tokens before END may come"""
-    max_length: Whole | None = Field(None, ge=1)
-    """most tokens of an output; default: twice the source's and 30 more, but no more than data.max_length"""
-    batch_tokens: Whole = Field(8192, ge=1)
-    """padded source tokens decoded at a time, each counted once for every hypothesis"""
-
-    @model_validator(mode="after")
-    def _room_between(self) -> SearchSettings:
-        if self.max_length is not None and self.min_length > self.max_length:
-            raise ValueError(f"min_length {self.min_length} is more than max_length {self.max_length}")
-        return self
 
 
 def _points(architecture: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -237,9 +238,11 @@ def test_fairseq_lines(eyeline: Command, toys: ToyRuns) -> None:
     assert heads == ["S-0", "H-0", "D-0", "P-0", "H-0", "D-0", "P-0", "A-0", "S-1", "H-1", "D-1", "P-1", "H-1", "D-1", "P-1"]
     cells = [line.split("\t")[1:] for line in out]
     assert cells[0] == ["a b c"]
-    assert cells[1][1] == "c b a </s>"
-    assert cells[2][1] == "c b a"
+    assert cells[1][1] == cells[2][1] == "c b a"  # END is scored, but not written
     assert len(cells[3][0].split()) == 4
+    best = json.loads(eyeline("predict", toys.path("luong"), "--format", "jsonl", stdin=b"a b c\n").lines[0])
+    assert float(cells[1][0]) == pytest.approx(best["normalized_score"] / math.log(2), abs=1e-5)  # to the base 2, as fairseq's
+    assert float(cells[3][0].split()[0]) == pytest.approx(best["token_scores"][0] / math.log(2), abs=1e-4)
     assert cells[7] == ["0-2 1-1 2-0"]
     assert float(cells[1][0]) >= float(cells[4][0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -20,9 +20,18 @@ from eyeline.cli.common import (
     Seed,
     Threads,
     Verbose,
-    open_predictor,
     reporter,
     watched,
+)
+from eyeline.cli.searching import (
+    DiverseGroups,
+    Diversity,
+    Ensemble,
+    EnsembleMean,
+    LengthNormalization,
+    Mbr,
+    Sampling,
+    open_ensemble,
 )
 
 
@@ -37,6 +46,13 @@ def evaluate(
     coverage_penalty: CoveragePenalty = None,
     no_repeat_ngram: NoRepeatNgram = None,
     max_length: Annotated[int | None, typer.Option("--max-length", help="Most tokens of an output.", min=1)] = None,
+    length_normalization: LengthNormalization = None,
+    diverse_groups: DiverseGroups = None,
+    diversity: Diversity = None,
+    sampling: Sampling = None,
+    mbr: Mbr = 0,
+    ensemble: Ensemble = None,
+    ensemble_mean: EnsembleMean = "log",
     batch_tokens: BatchTokens = None,
     geometry: Annotated[
         str | None,
@@ -56,7 +72,7 @@ def evaluate(
 
     Every score stands beside its signature and a 95 % bootstrap interval; quality by source length follows.
     """
-    predictor = open_predictor(run, device, threads, seed)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
     from eyeline.evaluation import evaluate as measure
     from eyeline.evaluation import read_for, render
     from eyeline.files import write_json
@@ -71,6 +87,12 @@ def evaluate(
         batch_tokens=batch_tokens,
         coverage_penalty=coverage_penalty,
         no_repeat_ngram=no_repeat_ngram,
+        length_normalization=cast("Any", length_normalization),
+        diverse_groups=diverse_groups,
+        diversity=diversity,
+        sampling=sampling,
+        mbr=mbr,
+        seed=seed,
     )
     chance = predictor.config.seed if seed is None else seed
     result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)), geometry)

@@ -23,10 +23,24 @@ from eyeline.cli.common import (
     count_lines,
     input_lines,
     input_name,
-    open_predictor,
     output,
     reporter,
     watched,
+)
+from eyeline.cli.searching import (
+    Constraints,
+    Dictionary,
+    DiverseGroups,
+    Diversity,
+    Ensemble,
+    EnsembleMean,
+    LengthNormalization,
+    MaxLengthRatio,
+    Mbr,
+    MinLengthRatio,
+    ReplaceUnknown,
+    Sampling,
+    open_ensemble,
 )
 
 if TYPE_CHECKING:
@@ -35,6 +49,7 @@ if TYPE_CHECKING:
     from eyeline.training.reporting import Reporter
 
 FORMATS = ("text", "jsonl", "nbest", "fairseq")
+LOG_2 = 0.6931471805599453  # fairseq writes scores to the base 2, and END in P- but not in H-
 
 
 def predict(
@@ -56,6 +71,21 @@ def predict(
         int | None,
         typer.Option("--max-length", help="Most tokens; default: twice the source's and 30, at most data.max_length.", min=1),
     ] = None,
+    length_normalization: LengthNormalization = None,
+    min_length_ratio: MinLengthRatio = None,
+    max_length_ratio: MaxLengthRatio = None,
+    diverse_groups: DiverseGroups = None,
+    diversity: Diversity = None,
+    sampling: Sampling = None,
+    mbr: Mbr = 0,
+    prefix: Annotated[
+        str | None, typer.Option("--prefix", metavar="FILE", help="A line for each line of INPUT: what its output begins with.")
+    ] = None,
+    constraints: Constraints = None,
+    replace_unknown: ReplaceUnknown = False,
+    dictionary: Dictionary = None,
+    ensemble: Ensemble = None,
+    ensemble_mean: EnsembleMean = "log",
     batch_tokens: BatchTokens = None,
     too_long: Annotated[
         str | None,
@@ -87,27 +117,42 @@ def predict(
     ):
         if value not in valid:
             raise ConfigError("not a valid value", f"{name} {value}", nearest(value, valid))
-    predictor = open_predictor(run, device, threads, seed)
-    from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
+    from eyeline.predictor.inputs import CHUNK, SearchOptions
+    from eyeline.predictor.terms import read_terms
+    from eyeline.predictor.unknown import read_dictionary
 
     options = SearchOptions(
-        beam_size,
-        n_best,
-        length_penalty,
-        min_length,
-        max_length,
-        batch_tokens,
-        cast("TooLong | None", too_long),
+        beam_size=beam_size,
+        n_best=n_best,
+        length_penalty=length_penalty,
+        min_length=min_length,
+        max_length=max_length,
+        batch_tokens=batch_tokens,
+        too_long=cast("Any", too_long),
         attention=format_ == "fairseq" or (format_ == "jsonl" and attention),
         coverage_penalty=coverage_penalty,
         no_repeat_ngram=no_repeat_ngram,
+        length_normalization=cast("Any", length_normalization),
+        min_length_ratio=min_length_ratio,
+        max_length_ratio=max_length_ratio,
+        diverse_groups=diverse_groups,
+        diversity=diversity,
+        sampling=sampling,
+        mbr=mbr,
+        seed=seed,
+        replace_unknown=replace_unknown,
+        dictionary=None if dictionary is None else read_dictionary(dictionary),
     )
+    terms = [] if constraints is None else read_terms(constraints)
+    prefixes = None if prefix is None else input_lines(prefix, "error", [])
     report, counts, skipped = reporter(quiet, verbose), Counter[str](), list[int]()
     typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line
     given = input_lines(source, on_bad_line, skipped)
     if on_bad_line == "skip":
         given = _possible(predictor, given, skipped)
-    coming = predictor.stream(given, options, name=input_name(source), at_once=1 if typed else CHUNK)
+    at_once = 1 if typed else CHUNK
+    coming = predictor.stream(given, options, prefixes=prefixes, terms=terms, name=input_name(source), at_once=at_once)
     with output(out) as stream:
         for number, prediction in enumerate(watched(coming, report, "lines", count_lines(source))):
             _count(counts, prediction, predictor.config.most_tokens[0])
@@ -171,9 +216,10 @@ def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Ite
     elif format_ == "fairseq":
         yield f"S-{number}\t{prediction.source}"
         for alternative in prediction.n_best:
-            yield f"H-{number}\t{alternative.normalized_score:.6f}\t{' '.join(alternative.tokens)}"
-            yield f"D-{number}\t{alternative.normalized_score:.6f}\t{alternative.text}"
-            yield f"P-{number}\t{' '.join(f'{score:.4f}' for score in alternative.token_scores)}"
+            score, said = alternative.normalized_score / LOG_2, alternative.tokens[: -1 if alternative.finished else None]
+            yield f"H-{number}\t{score:.6f}\t{' '.join(said)}"
+            yield f"D-{number}\t{score:.6f}\t{alternative.text}"
+            yield f"P-{number}\t{' '.join(f'{score / LOG_2:.4f}' for score in alternative.token_scores)}"
         if prediction.alignment is not None:
             yield f"A-{number}\t{' '.join(hard_links(prediction))}"
     else:

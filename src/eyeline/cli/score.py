@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -18,10 +18,10 @@ from eyeline.cli.common import (
     Seed,
     Threads,
     Verbose,
-    open_predictor,
     output,
     reporter,
 )
+from eyeline.cli.searching import Ensemble, EnsembleMean, LengthNormalization, open_ensemble
 
 
 def score(
@@ -33,6 +33,9 @@ def score(
     format_: Annotated[str, typer.Option("--format", help="text (one score a line) or jsonl (with token scores).")] = "text",
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="For jsonl's normalized_score.", min=0)] = None,
     coverage_penalty: CoveragePenalty = None,
+    length_normalization: LengthNormalization = None,
+    ensemble: Ensemble = None,
+    ensemble_mean: EnsembleMean = "log",
     batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
@@ -47,14 +50,20 @@ def score(
 
     if format_ not in ("text", "jsonl"):
         raise ConfigError("not a valid value", f"--format {format_}", nearest(format_, ("text", "jsonl")))
-    predictor = open_predictor(run, device, threads, seed)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
     from eyeline.cli.common import write_json_lines
     from eyeline.evaluation import read_for, source_lines
 
     read = read_for(predictor, pairs, columns, on_bad_line, warn=reporter(quiet, verbose).warn)
     lines = source_lines(predictor, read)
     given = list(zip(lines, (pair.target for pair in read), strict=True))
-    scores = predictor.score(given, length_penalty=length_penalty, batch_tokens=batch_tokens, coverage_penalty=coverage_penalty)
+    scores = predictor.score(
+        given,
+        length_penalty=length_penalty,
+        batch_tokens=batch_tokens,
+        coverage_penalty=coverage_penalty,
+        length_normalization=cast("Any", length_normalization),
+    )
     with output(out) as stream:
         if format_ == "text":
             stream.writelines(f"{one.score:.6f}\n".encode() for one in scores)

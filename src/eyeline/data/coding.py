@@ -106,6 +106,11 @@ class Coder(ABC):
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         """How the ids of an output to `source` are shown."""
 
+    def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
+        """An output with the tokens at some places written as other words, place -> word: as ids, and a source whose own words
+        these are besides. Where outputs have no text there are no such words."""
+        return list(ids), source
+
     @abstractmethod
     def compared(self, text: str) -> str:
         """A target spelt as a perfect output would be, so that another Unicode form or case is no error."""
@@ -140,10 +145,13 @@ class Vocabulary(Coder):
         return [Row(source, target) for source, target in zip(sources, targets, strict=True)]
 
     def decode(self, ids: Sequence[int], source: Read) -> str:
-        return self.spelling.shown(self.target.decode(ids))
+        return self.spelling.shown(self.target.decode(ids, source.typed))
 
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
-        return self.target.tokens_of(ids)
+        return self.target.tokens_of(ids, source.typed)
+
+    def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
+        return _with_words(self.target, ids, source, words)
 
     def compared(self, text: str) -> str:
         return self.spelling.shown(self.spelling.of_target(text))
@@ -170,7 +178,7 @@ class Copies(Coder):
 
     def read(self, encoded: Encoded, text: str) -> Read:
         own = copyable(encoded.surfaces, self.target.lookup, self.own_from)
-        typed = dict(zip(reversed(own.ids), reversed(_as_typed(encoded, text)), strict=True)) if own.extra else {}
+        typed = dict(zip(reversed(own.ids), reversed(as_typed(encoded, text)), strict=True)) if own.extra else {}
         return Read(encoded, own.ids, own.extra, [typed[self.own_from + place] for place in range(len(own.extra))])
 
     def encode_target(self, text: str, source: Read) -> Encoded:
@@ -198,6 +206,9 @@ class Copies(Coder):
 
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         return self.target.tokens_of(ids, source.typed)
+
+    def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
+        return _with_words(self.target, ids, source, words)
 
     def compared(self, text: str) -> str:
         return self.spelling.shown(self.spelling.of_target(text))
@@ -287,11 +298,23 @@ def coder(config: Config, source: Tokenizer, target: Tokenizer) -> Coder:
     return Copies(source, target, spelling) if model.outputs == "copies" else Vocabulary(source, target, spelling)
 
 
+def _with_words(target: Tokenizer, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
+    """Words are a source's own, as those that it copies are: a word of a vocabulary of words carries its blank."""
+    if not words:
+        return list(ids), source
+    blank = target.piece(UNKNOWN).removesuffix(RESERVED[UNKNOWN])
+    changed, typed = list(ids), list(source.typed)
+    for place, word in words.items():
+        changed[place] = target.size + len(typed)
+        typed.append(blank + word)
+    return changed, replace(source, typed=typed)
+
+
 def _features(tokenizer: Tokenizer, pairs: Sequence[Pair]) -> list[tuple[str, ...]] | None:
     return [pair.features for pair in pairs] if tokenizer.features else None
 
 
-def _as_typed(encoded: Encoded, text: str) -> list[str]:
+def as_typed(encoded: Encoded, text: str) -> list[str]:
     """The surfaces of an encoded text as they stood in the line that was typed, before case and Unicode form were changed.
 
     Neither change moves a blank, so words are paired; a token that is part of a word whose length has changed stays as it is.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -11,32 +11,74 @@ from typing import Any
 import numpy as np
 import torch
 
-from eyeline.config import Config, SearchSettings
-from eyeline.contracts import Hypothesis, Prediction
+from eyeline.config import Config
+from eyeline.config_search import LengthNormalization
+from eyeline.contracts import Alternative, Model, Prediction
 from eyeline.data.batches import sequential_batches
 from eyeline.data.coding import Read, coder
 from eyeline.data.corpus import Corpus, Sequences
-from eyeline.errors import ConfigError, DataError, UserError
+from eyeline.errors import ConfigError, UserError
 from eyeline.ladder import Seq2Seq
-from eyeline.predictor.answers import Asked, PairScore, Piece, empty, nothing_said, pair_score, prediction
-from eyeline.predictor.inputs import CHUNK, SearchOptions, TooLong, check_pairs, check_sources, chunks, resolve
-from eyeline.predictor.pieces import joined, pieces
+from eyeline.predictor.answers import (
+    Asked,
+    PairScore,
+    Piece,
+    Words,
+    alternative,
+    empty,
+    nothing,
+    nothing_said,
+    pair_score,
+    prediction,
+)
+from eyeline.predictor.ensembles import check_same, mean_of
+from eyeline.predictor.inputs import (
+    CHUNK,
+    SearchOptions,
+    TooLong,
+    check_pairs,
+    check_prefixes,
+    check_sources,
+    chunks,
+    resolve,
+    with_prefixes,
+)
+from eyeline.predictor.pieces import joined
+from eyeline.predictor.reading import Reader
+from eyeline.predictor.searching import Searcher
+from eyeline.predictor.terms import Term, check_terms
+from eyeline.predictor.unknown import Replacer
 from eyeline.runs import Run, open_run
-from eyeline.search import default_max_length, search
+from eyeline.search import WORTHS
 from eyeline.search import score as score_batch
-from eyeline.text.records import split_features
+from eyeline.search.ensemble import Ensemble, Mean, geometric
 from eyeline.text.tokenizers import Encoded
 from eyeline.text.words import is_blank
 
-__all__ = ["Asked", "PairScore", "Predictor", "SearchOptions", "TooLong", "load"]
+__all__ = ["Asked", "PairScore", "Predictor", "SearchOptions", "Term", "TooLong", "load"]
 
 
 class Predictor:
     """A trained model with its tokenizers. Thread-safe: predicting changes nothing."""
 
-    def __init__(self, run: Run, model: Seq2Seq, device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        run: Run,
+        model: Seq2Seq,
+        device: torch.device | str = "cpu",
+        *,
+        others: Sequence[Seq2Seq] = (),
+        mean: Mean = geometric,
+    ) -> None:
+        """
+        Args:
+            others: models that answer together with `model`; their ids have to mean the same.
+            mean: of what they all say.
+        """
         self.run, self.model, self.device = run, model, torch.device(device)
+        self.answering: Model = Ensemble([model, *others], mean) if others else model
         self.coder = coder(run.config, run.source, run.target)
+        self.reader = Reader(run.config, self.coder, bool(run.source.features))
 
     @property
     def config(self) -> Config:
@@ -46,22 +88,15 @@ class Predictor:
 
     def encode_source(self, line: str) -> Encoded:
         """A source line to ids; where the run has features, `TEXT<TAB>FEATURE;FEATURE`. Raises UserError for what is none."""
-        return self.coder.encode(*self._parted(line))
+        return self.coder.encode(*self.reader.parted(line))
 
     def read(self, line: str) -> Read:
         """The whole of a source line as the model reads it. Raises UserError."""
-        return self.coder.read(self.encode_source(line), self._parted(line)[0])
+        return self.coder.read(self.encode_source(line), self.reader.parted(line)[0])
 
     def is_blank(self, line: str) -> bool:
         """Whether a source is white space alone, its features apart; the model is not asked about it."""
-        return is_blank(self._parted(line)[0])
-
-    def _parted(self, line: str) -> tuple[str, tuple[str, ...]]:
-        """A source line's text and features."""
-        if not self.run.source.features:
-            return line, ()
-        text, _, cell = line.partition("\t")
-        return text, split_features(cell)
+        return is_blank(self.reader.parted(line)[0])
 
     # ---- prediction -------------------------------------------------------------------------------------------------
 
@@ -79,6 +114,18 @@ class Predictor:
         attention: bool = True,
         coverage_penalty: float | None = None,
         no_repeat_ngram: int | None = None,
+        length_normalization: LengthNormalization | None = None,
+        min_length_ratio: float | None = None,
+        max_length_ratio: float | None = None,
+        diverse_groups: int | None = None,
+        diversity: float | None = None,
+        sampling: str | None = None,
+        mbr: int = 0,
+        seed: int | None = None,
+        prefixes: Sequence[str] | None = None,
+        constraints: str | Path | Iterable[Term | Mapping[str, Any]] = (),
+        replace_unknown: bool = False,
+        dictionary: Mapping[str, str] | None = None,
     ) -> list[Prediction]:
         """One prediction a source, in order. A source of white space alone is answered with an empty text.
 
@@ -96,103 +143,119 @@ class Predictor:
             attention: whether predictions carry their alignment.
             coverage_penalty: outputs lose so many times the sum of -log min(attention that each source token had, 1).
             no_repeat_ngram: so many tokens in a row come at most once in an output; 0 allows more.
+            length_normalization: "average", or "wu": outputs are ranked by score / ((5 + length) / 6)^length_penalty.
+            min_length_ratio, max_length_ratio: bounds in tokens for each token of the source, beside those above.
+            diverse_groups: parts of the beam, each of which shuns what those before it say at the same position.
+            diversity: what a token costs for each time that an earlier group says it.
+            sampling: outputs are drawn and not searched: "top-k=20,temperature=0.8", of `top-k`, `top-p`, `typical` and
+                `temperature`; "" draws as the model says. `n_best` of them are in the order in which they were drawn.
+            mbr: so many samples are drawn, and those come first that are nearest to all, by chrF.
+            seed: what samples follow from, beside their source; default: the run's.
+            prefixes: what each output begins with, one a source; "" for nothing.
+            constraints: a terminology: a file, or entries as in its JSON form, such as {"source": "Haus", "require": "house"}.
+            replace_unknown: whether an unknown token is written as the source word that it looked at most.
+            dictionary: source word -> what is written instead of that.
 
         Raises:
-            UserError: for sources that are no such thing, or too long under `too_long="error"`.
+            UserError: for sources that are no such thing, or too long under `too_long="error"`; for prefixes and constraints that
+                no output can keep.
             ConfigError: for options that cannot be.
         """
         options = SearchOptions(
-            beam_size,
-            n_best,
-            length_penalty,
-            min_length,
-            max_length,
-            batch_tokens,
-            too_long,
-            attention,
-            coverage_penalty,
-            no_repeat_ngram,
+            beam_size=beam_size,
+            n_best=n_best,
+            length_penalty=length_penalty,
+            min_length=min_length,
+            max_length=max_length,
+            batch_tokens=batch_tokens,
+            too_long=too_long,
+            attention=attention,
+            coverage_penalty=coverage_penalty,
+            no_repeat_ngram=no_repeat_ngram,
+            length_normalization=length_normalization,
+            min_length_ratio=min_length_ratio,
+            max_length_ratio=max_length_ratio,
+            diverse_groups=diverse_groups,
+            diversity=diversity,
+            sampling=sampling,
+            mbr=mbr,
+            seed=seed,
+            replace_unknown=replace_unknown,
+            dictionary=dictionary,
         )
-        return list(self.stream(check_sources(sources, self.config.numbers > 0), options))
+        given, begun = check_sources(sources, self.config.numbers > 0), check_prefixes(prefixes)
+        return list(self.stream(given, options, prefixes=begun, terms=check_terms(constraints)))
 
     def stream(
-        self, sources: Iterable[str], options: SearchOptions, *, name: str = "sources", at_once: int = CHUNK
+        self,
+        sources: Iterable[str],
+        options: SearchOptions,
+        *,
+        prefixes: Iterable[str] | None = None,
+        terms: Sequence[Term] = (),
+        name: str = "sources",
+        at_once: int = CHUNK,
     ) -> Iterator[Prediction]:
         """As `predict`, for any number of lines in bounded memory.
 
         Args:
+            prefixes: what each output begins with, one a source.
+            terms: the terminology that outputs are held to.
             name: of the file, for messages.
             at_once: most lines that are taken from `sources` before the first of them is answered.
         """
         settings = resolve(self.config, options)
-        first = 1
-        for lines in chunks(sources, at_once, options.attention):
-            yield from self._chunk(lines, options, settings, name, first)
+        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device)
+        reader, first = self.reader.under(terms) if terms else self.reader, 1
+        for lines in chunks(with_prefixes(sources, prefixes, name), at_once, options.attention):
+            yield from self._chunk(lines, reader, look, name, first)
             first += len(lines)
 
-    def _chunk(
-        self, lines: Sequence[str], options: SearchOptions, settings: SearchSettings, name: str, first: int
-    ) -> list[Prediction]:
-        answers = [empty(line, options.n_best) for line in lines]  # what stays of them is the blank ones'
+    def alternatives(
+        self, source: Any, prefix: str = "", *, count: int = 5, beam_size: int | None = None, max_length: int | None = None
+    ) -> list[Alternative]:
+        """What else could stand at a position: the `count` likeliest tokens after a prefix, each with the best way on from there.
+
+        Args:
+            source: as for `predict`.
+            prefix: the text before the position; "" for the first one.
+            beam_size, max_length: of the search for the ways on.
+
+        Returns:
+            Outputs that differ in the token behind the prefix, the likeliest of these first: `tokens` and `token_scores` have it
+            at the place of the prefix's length. Fewer where fewer tokens are possible.
+
+        Raises:
+            UserError: for a source or prefix that is none.
+        """
+        (line,) = check_sources([source], self.config.numbers > 0)
+        options = SearchOptions(beam_size=beam_size, max_length=max_length, attention=False)
+        look = Searcher(self.answering, self.coder, self.config, options, resolve(self.config, options), self.device)
+        pieces = [] if self.is_blank(line) else self.reader.fit(line, prefix, 0, 1, None, "sources")
+        return [alternative(one, piece, self.coder, nothing) for piece in pieces for one in look.alternatives(piece, count)]
+
+    def _chunk(self, lines: Sequence[tuple[str, str]], reader: Reader, look: Searcher, name: str, first: int) -> list[Prediction]:
+        options = look.options
+        answers = [empty(line, options.n_best) for line, _ in lines]  # what stays of them is the blank ones'
         asked: list[Piece] = []
-        for place, line in enumerate(lines):
+        for place, (line, prefix) in enumerate(lines):
             if not self.is_blank(line):
-                asked += self._fit(line, place, options.too_long, name, first)
-        found = self._search([piece.source for piece in asked], options, settings)
-        made = [(piece.line, prediction(lines[piece.line], piece, h, self.coder)) for piece, h in zip(asked, found, strict=True)]
+                asked += reader.fit(line, prefix, place, first + place, options.too_long, name)
+        made: list[tuple[int, Prediction]] = []
+        for piece, hypotheses in zip(asked, look(asked), strict=True):
+            line = lines[piece.line][0]
+            words = self._words(piece, reader.parted(line)[0], options)
+            made.append((piece.line, prediction(line, piece, hypotheses, self.coder, words, options.attention)))
         for place, parts in groupby(made, key=itemgetter(0)):
-            answers[place] = joined(lines[place], [part for _, part in parts], settings.length_penalty)
+            answers[place] = joined(lines[place][0], [part for _, part in parts], look.ranking.normalize)
         return answers
 
-    def _fit(self, line: str, place: int, too_long: TooLong | None, name: str, first: int) -> list[Piece]:
-        """The line's ids, cut or in pieces when it is longer than `data.max_length` and `too_long` says so."""
-        text, features = self._parted(line)
-        try:
-            encoded = self.coder.encode(text, features)
-            parts, cut = self._parts(encoded, len(features), too_long)
-            return [Piece(place, self.coder.read(part, text), cut) for part in parts]
-        except UserError as error:
-            raise DataError(error.what, name, first + place, error.hint) from None
-
-    def _parts(self, encoded: Encoded, features: int, too_long: TooLong | None) -> tuple[list[Encoded], bool]:
-        """What is predicted of a source, and whether that is not all of it."""
-        (most, bound), longest, length = self.config.most_tokens, self.config.model.longest, len(encoded.ids)
-        readable = longest is None or length < longest
-        if length <= most or (too_long is None and readable):
-            return [encoded], False
-        if too_long is None or too_long == "error":
-            raise UserError(f"a source of {length:,} tokens is longer than {bound}", hint="--too-long truncate or split")
-        return ([encoded.cut(most)], True) if too_long == "truncate" else (pieces(encoded, features, most), False)
-
-    def _search(self, reads: Sequence[Read], options: SearchOptions, settings: SearchSettings) -> list[list[Hypothesis]]:
-        answers: list[list[Hypothesis]] = [[] for _ in reads]
-        sources = self.coder.sources(reads)
-        for rows in sequential_batches(sources.ids.lengths * settings.beam_size, settings.batch_tokens):
-            batch = sources.batch(rows)
-            with torch.inference_mode():
-                found = search(
-                    self.model,
-                    batch.to(self.device),
-                    beam_size=settings.beam_size,
-                    n_best=options.n_best,
-                    length_penalty=settings.length_penalty,
-                    min_length=settings.min_length,
-                    max_length=self._most(batch.lengths.tolist(), settings),
-                    attention=options.attention,
-                    coverage_penalty=settings.coverage_penalty,
-                    no_repeat_ngram=settings.no_repeat_ngram,
-                )
-            for row, hypotheses in zip(rows, found, strict=True):
-                answers[row] = hypotheses
-        return answers
-
-    def _most(self, lengths: Sequence[int], settings: SearchSettings) -> list[int]:
-        """The most tokens of each output. A beam may go on to the end of this before it knows that nothing better comes, and no
-        target of training had more than `data.max_length`: without that bound a line of 5,000 characters would take minutes."""
-        if settings.max_length is not None:
-            return [settings.max_length] * len(lengths)
-        most, _ = self.config.most_tokens
-        return [max(min(default_max_length(length), most), settings.min_length) for length in lengths]
+    def _words(self, piece: Piece, text: str, options: SearchOptions) -> Words:
+        """What replaces the unknown tokens of a hypothesis."""
+        if not options.replace_unknown:
+            return nothing
+        replacer = Replacer(self.run.target.kind in ("word", "whitespace-symbols"), options.dictionary or {})
+        return lambda hypothesis: replacer.words(hypothesis, piece, text)
 
     # ---- scores and alignments of given pairs -----------------------------------------------------------------------
 
@@ -204,6 +267,7 @@ class Predictor:
         batch_tokens: int | None = None,
         attention: bool = False,
         coverage_penalty: float | None = None,
+        length_normalization: LengthNormalization | None = None,
     ) -> list[PairScore]:
         """The log-probability of each given (source, target), by teacher forcing: what `predict` reports of the same output.
 
@@ -211,7 +275,7 @@ class Predictor:
         asked about a source of nothing.
 
         Args:
-            length_penalty, coverage_penalty: for `normalized_score`; default: the run's.
+            length_penalty, coverage_penalty, length_normalization: for `normalized_score`; default: the run's.
             batch_tokens: padded tokens of the longer side at a time; default: the run's.
             attention: whether scores carry their alignment.
 
@@ -219,7 +283,12 @@ class Predictor:
             UserError: for pairs that are not two strings each (or what the run takes for them), or no output could be the target.
             ConfigError: for options that cannot be.
         """
-        options = SearchOptions(length_penalty=length_penalty, batch_tokens=batch_tokens, coverage_penalty=coverage_penalty)
+        options = SearchOptions(
+            length_penalty=length_penalty,
+            batch_tokens=batch_tokens,
+            coverage_penalty=coverage_penalty,
+            length_normalization=length_normalization,
+        )
         asked = self.asked(pairs)
         answers = [nothing_said() for _ in range(asked.given)]
         for place, found in self.scores(asked, options, attention=attention):
@@ -234,7 +303,7 @@ class Predictor:
             batch = asked.corpus.batch(rows).to(self.device)
             with torch.inference_mode():
                 found = score_batch(
-                    self.model,
+                    self.answering,
                     batch.source,
                     batch.inputs,
                     batch.outputs,
@@ -242,6 +311,7 @@ class Predictor:
                     length_penalty=settings.length_penalty,
                     attention=attention,
                     coverage_penalty=settings.coverage_penalty,
+                    worth=WORTHS[settings.length_normalization],
                 )
             for row, hypothesis in zip(rows, found, strict=True):
                 source, target = asked.reads[row]
@@ -263,16 +333,24 @@ class Predictor:
             raise UserError(error.what, f"pairs[{place}]", error.hint) from None
 
 
-def load(path: str | Path, device: torch.device | str = "cpu") -> Predictor:
+def load(
+    path: str | Path, device: torch.device | str = "cpu", *, ensemble: Sequence[str | Path] = (), ensemble_mean: str = "log"
+) -> Predictor:
     """A trained run, ready to predict.
 
+    Args:
+        ensemble: further runs that answer together with it; its settings and tokenizers count.
+        ensemble_mean: "log", the mean of log-probabilities, shared out anew, or "arithmetic", that of probabilities.
+
     Raises:
-        RunError: when `path` is not a run directory, or is incomplete or damaged.
-        ConfigError: when `device` is none.
+        RunError: when a path is not a run directory, or is incomplete or damaged.
+        ConfigError: when `device` is none, or the runs' vocabularies are not the same.
     """
     try:
         place = torch.device(device)
     except RuntimeError as error:
         raise ConfigError("not a device", f"device={device}", "such as cpu or cuda:0") from error
-    run = open_run(path)
-    return Predictor(run, run.load(place), place)
+    run, others = open_run(path), [(str(other), open_run(other)) for other in ensemble]
+    mean = mean_of(ensemble_mean)
+    check_same(run, others)
+    return Predictor(run, run.load(place), place, others=[other.load(place) for _, other in others], mean=mean)

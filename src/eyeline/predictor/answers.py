@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eyeline.contracts import END, RESERVED, Alternative, Hypothesis, Prediction
+from eyeline.contracts import END, RESERVED, UNKNOWN, Alternative, Hypothesis, Prediction
 from eyeline.data.coding import Coder, Read
 from eyeline.data.corpus import Corpus
 from eyeline.text.tokenizers import Encoded
@@ -43,12 +43,25 @@ class Piece:
     line: int  # its place in the chunk
     source: Read
     cut: bool  # the line was longer, and its end is not looked at
+    prefix: Encoded | None = None  # what its outputs begin with
+    required: tuple[tuple[int, ...], ...] = ()  # phrases that its outputs have
+    forbidden: tuple[tuple[int, ...], ...] = ()  # phrases that they have not
 
 
-def prediction(line: str, piece: Piece, hypotheses: Sequence[Hypothesis], coder: Coder) -> Prediction:
+Words = Callable[[Hypothesis], Mapping[int, str]]  # place -> the word that stands there instead of an unknown token
+
+
+def nothing(hypothesis: Hypothesis) -> Mapping[int, str]:
+    """Every token stands as it is."""
+    return {}
+
+
+def prediction(
+    line: str, piece: Piece, hypotheses: Sequence[Hypothesis], coder: Coder, words: Words, attention: bool
+) -> Prediction:
     """The answer to one piece of `line`."""
-    n_best = [_alternative(hypothesis, piece.source, coder) for hypothesis in hypotheses]
-    first, weights = n_best[0], hypotheses[0].attention.get("source")
+    n_best = [alternative(hypothesis, piece, coder, words) for hypothesis in hypotheses]
+    first, weights = n_best[0], hypotheses[0].attention.get("source") if attention else None
     return Prediction(
         source=line,
         text=first.text,
@@ -64,12 +77,18 @@ def prediction(line: str, piece: Piece, hypotheses: Sequence[Hypothesis], coder:
     )
 
 
-def _alternative(hypothesis: Hypothesis, source: Read, coder: Coder) -> Alternative:
+def alternative(hypothesis: Hypothesis, piece: Piece, coder: Coder, words: Words) -> Alternative:
+    """An output as a person reads it. What is unknown in a prefix stands as it was typed."""
+    instead = dict(words(hypothesis))
+    if piece.prefix is not None:
+        typed = (surface.strip(" ") for surface in piece.prefix.surfaces)
+        instead.update({place: word for place, word in enumerate(typed) if hypothesis.ids[place : place + 1] == (UNKNOWN,)})
+    ids, source = coder.with_words(hypothesis.ids, piece.source, instead)
     return Alternative(
-        text=coder.decode(hypothesis.ids, source),
+        text=coder.decode(ids, source),
         score=hypothesis.score,
         normalized_score=hypothesis.normalized_score,
-        tokens=coder.tokens(hypothesis.ids, source),
+        tokens=coder.tokens(ids, source),
         token_scores=list(hypothesis.token_scores),
         finished=hypothesis.finished,
     )

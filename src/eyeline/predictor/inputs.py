@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 from eyeline.config import Config, SearchSettings
-from eyeline.errors import ConfigError, UserError, nearest
-from eyeline.search.limits import check_beam
+from eyeline.config_search import LengthNormalization
+from eyeline.errors import ConfigError, DataError, UserError, nearest
+from eyeline.search.limits import check_beam, check_groups
+from eyeline.search.sampling import Filter, drawn_from
 from eyeline.text import vectors
 
 TooLong = Literal["error", "truncate", "split"]
@@ -30,6 +32,16 @@ class SearchOptions:
     attention: bool = True
     coverage_penalty: float | None = None
     no_repeat_ngram: int | None = None  # tokens in a row that no output has twice; 0 allows it
+    length_normalization: LengthNormalization | None = None
+    min_length_ratio: float | None = None  # of the source's tokens
+    max_length_ratio: float | None = None
+    diverse_groups: int | None = None
+    diversity: float | None = None
+    sampling: str | None = None  # "top-k=20,temperature=0.8": outputs are drawn, not searched
+    mbr: int = 0  # samples among which the one is chosen that is nearest to all; 0: no such thing
+    seed: int | None = None  # of samples; None: the run's
+    replace_unknown: bool = False
+    dictionary: Mapping[str, str] | None = None  # source word -> what replaces an unknown token; others replace it by themselves
 
 
 def resolve(config: Config, options: SearchOptions) -> SearchSettings:
@@ -39,28 +51,86 @@ def resolve(config: Config, options: SearchOptions) -> SearchSettings:
         raise ConfigError("not a valid value", f"too_long={options.too_long}", hint)
     if options.too_long == "split" and config.points:
         raise ConfigError("the positions of a source cannot be found piece by piece", "too_long=split", "truncate, or error")
-    names = ("beam_size", "length_penalty", "coverage_penalty", "no_repeat_ngram", "min_length", "max_length", "batch_tokens")
+    if options.dictionary is not None and not options.replace_unknown:
+        raise ConfigError("a dictionary is for replacing unknown tokens", "dictionary", "replace_unknown is wanted beside it")
+    names = (field.name for field in fields(options) if field.name in SearchSettings.model_fields)
     given = {name: value for name in names if (value := getattr(options, name)) is not None}
     values = config.to_dict()
     settings = Config.from_dict({**values, "search": {**values["search"], **given}}).search
+    if options.sampling is not None or options.mbr:
+        _check_samples(options)
+        return settings.model_copy(update={"beam_size": options.mbr or options.n_best})
     if options.beam_size is None and options.n_best > settings.beam_size:
         settings = settings.model_copy(update={"beam_size": options.n_best})
     check_beam(settings.beam_size, options.n_best)
+    check_groups(settings.beam_size, settings.diverse_groups, settings.diversity, False)
     return settings
 
 
-def chunks(sources: Iterable[str], at_once: int, attention: bool) -> Iterator[list[str]]:
-    """Lines in portions of at most `at_once`, fewer where they are long: alignments grow with the square of the length."""
-    lines: list[str] = []
+def _check_samples(options: SearchOptions) -> None:
+    sampled_from(options.sampling or "")
+    if options.n_best < 1:
+        raise ConfigError("at least 1 answer is wanted", f"n_best={options.n_best}")
+    if options.mbr < 0 or 0 < options.mbr < options.n_best:
+        raise ConfigError("more answers are asked for than samples drawn", f"n_best={options.n_best}, mbr={options.mbr}")
+    for name, value in (("beam_size", options.beam_size), ("diverse_groups", options.diverse_groups)):
+        if value is not None and value > 1:
+            raise ConfigError("samples are drawn without a beam", f"{name}={value}", "leave it or the sampling out")
+
+
+SAMPLED: Mapping[str, tuple[str, Callable[[str], Any]]] = {
+    "top-k": ("top_k", int),
+    "top-p": ("top_p", float),
+    "nucleus": ("top_p", float),
+    "typical": ("typical_p", float),
+    "temperature": ("temperature", float),
+}
+
+
+def sampled_from(text: str) -> tuple[Filter, ...]:
+    """`top-k=20,temperature=0.8` as what is drawn from; nothing: all that the model says. Raises ConfigError for what is none."""
+    values: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if name not in SAMPLED or not equals:
+            raise ConfigError("not a way of sampling", f"sampling {part}", nearest(name, SAMPLED))
+        key, read = SAMPLED[name]
+        try:
+            values[key] = read(value)
+        except ValueError:
+            raise ConfigError("a number is wanted", f"sampling {part}") from None
+    return drawn_from(**values)
+
+
+def chunks(lines_in: Iterable[tuple[str, str]], at_once: int, attention: bool) -> Iterator[list[tuple[str, str]]]:
+    """Lines and their prefixes in portions of at most `at_once`, fewer where they are long: alignments grow with the square of
+    the length."""
+    lines: list[tuple[str, str]] = []
     size = 0
-    for line in sources:
+    for line in lines_in:
         lines.append(line)
-        size += len(line) ** 2 if attention else len(line)
+        size += len(line[0]) ** 2 if attention else len(line[0])
         if len(lines) >= at_once or size >= CHUNK_SIZE:
             yield lines
             lines, size = [], 0
     if lines:
         yield lines
+
+
+def with_prefixes(sources: Iterable[str], prefixes: Iterable[str] | None, name: str) -> Iterator[tuple[str, str]]:
+    """Each source with what its output begins with. Raises DataError where there are not as many of both."""
+    if prefixes is None:
+        yield from ((source, "") for source in sources)
+        return
+    given = iter(prefixes)
+    count = 0
+    for count, source in enumerate(sources, 1):
+        prefix = next(given, None)
+        if prefix is None:
+            raise DataError(f"there are {count - 1:,} prefixes, and more sources", name, count, "one a source; it may be empty")
+        yield source, prefix
+    if next(given, None) is not None:
+        raise DataError(f"there are {count:,} sources, and more prefixes", name, hint="one a source; it may be empty")
 
 
 def check_sources(sources: Iterable[Any], numbers: bool = False) -> list[str]:
@@ -72,6 +142,15 @@ def check_sources(sources: Iterable[Any], numbers: bool = False) -> list[str]:
     if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
         raise UserError("sources are a list of strings", type(sources).__name__, 'write model.predict(["…"])')
     return [_text(source, f"sources[{place}]", vectors.written if numbers else None) for place, source in enumerate(sources)]
+
+
+def check_prefixes(prefixes: Iterable[Any] | None) -> list[str] | None:
+    """The prefixes as text, where there are any."""
+    if prefixes is None:
+        return None
+    if isinstance(prefixes, str | bytes):
+        raise UserError("prefixes are a list of strings, one a source", type(prefixes).__name__)
+    return [_text(prefix, f"prefixes[{place}]", None) for place, prefix in enumerate(prefixes)]
 
 
 def check_pairs(pairs: Iterable[tuple[Any, Any]], numbers: bool = False, points: bool = False) -> list[tuple[str, str]]:

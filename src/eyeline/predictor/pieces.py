@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from eyeline.contracts import Alternative, Prediction
-from eyeline.search import normalize
 from eyeline.text.tokenizers import Encoded
+
+Normalize = Callable[[float, int], float]
 
 
 def pieces(encoded: Encoded, features: int, most: int) -> list[Encoded]:
@@ -54,15 +55,18 @@ def _part(encoded: Encoded, features: int, start: int, end: int) -> Encoded:
     )
 
 
-def joined(source: str, parts: Sequence[Prediction], length_penalty: float) -> Prediction:
+def joined(source: str, parts: Sequence[Prediction], normalize: Normalize) -> Prediction:
     """The answer to a source that was predicted in `parts`: their texts with a blank between, their scores summed.
 
     Entry k of the n-best list is made of entry k of each part. There is no alignment: each part looked at itself only.
+
+    Args:
+        normalize: (score, length) -> what outputs are ranked by, but for a coverage penalty.
     """
     if len(parts) == 1:
         return parts[0]
     ranks = min(len(part.n_best) for part in parts)
-    n_best = [_in_a_row([part.n_best[rank] for part in parts], length_penalty) for rank in range(ranks)]
+    n_best = [_in_a_row([part.n_best[rank] for part in parts], normalize) for rank in range(ranks)]
     best = n_best[0]
     return Prediction(
         source=source,
@@ -79,15 +83,15 @@ def joined(source: str, parts: Sequence[Prediction], length_penalty: float) -> P
     )
 
 
-def _in_a_row(parts: Sequence[Alternative], length_penalty: float) -> Alternative:
+def _in_a_row(parts: Sequence[Alternative], normalize: Normalize) -> Alternative:
     tokens = list(chain.from_iterable(part.tokens for part in parts))
     score = sum(part.score for part in parts)
     # what a coverage penalty took off is a sum over source tokens, so that of the whole is that of its parts
-    uncovered = sum(part.normalized_score - normalize(part.score, len(part.tokens), length_penalty) for part in parts)
+    uncovered = sum(part.normalized_score - normalize(part.score, len(part.tokens)) for part in parts)
     return Alternative(
         text=" ".join(part.text for part in parts if part.text),
         score=score,
-        normalized_score=normalize(score, len(tokens), length_penalty) + uncovered,
+        normalized_score=normalize(score, len(tokens)) + uncovered,
         tokens=tokens,
         token_scores=list(chain.from_iterable(part.token_scores for part in parts)),
         finished=all(part.finished for part in parts),

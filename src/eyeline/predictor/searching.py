@@ -1,0 +1,124 @@
+"""From pieces of sources to hypotheses, in batches of like lengths. Knows settings and searches; no text but what risk is told
+by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+
+from eyeline.config import Config, SearchSettings
+from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.data.batches import sequential_batches
+from eyeline.data.coding import Coder
+from eyeline.predictor.answers import Piece
+from eyeline.predictor.inputs import SearchOptions, sampled_from
+from eyeline.predictor.risk import least_risk
+from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
+from eyeline.search.limits import Ranking
+
+Way = Callable[..., list[list[Hypothesis]]]  # (model, source, **what all searches take) -> the hypotheses of each source
+
+
+@dataclass(frozen=True)
+class Searcher:
+    """Looks for outputs as one call of `predict` wants it."""
+
+    model: Model
+    coder: Coder
+    config: Config
+    options: SearchOptions
+    settings: SearchSettings
+    device: torch.device
+
+    def __call__(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
+        """The hypotheses of each piece, best first; samples as they were drawn."""
+        answers: list[list[Hypothesis]] = [[] for _ in pieces]
+        sources, way = self.coder.sources([piece.source for piece in pieces]), self._way()
+        for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):
+            batch = sources.batch(rows)
+            with torch.inference_mode():
+                found = way(self.model, batch.to(self.device), **self._asked(batch, [pieces[row] for row in rows]))
+            for row, hypotheses in zip(rows, found, strict=True):
+                answers[row] = hypotheses
+        if not self.options.mbr:
+            return answers
+        return [self._by_risk(piece, several) for piece, several in zip(pieces, answers, strict=True)]
+
+    @property
+    def ranking(self) -> Ranking:
+        settings = self.settings
+        return Ranking(settings.length_penalty, WORTHS[settings.length_normalization], settings.coverage_penalty)
+
+    def alternatives(self, piece: Piece, count: int) -> list[Hypothesis]:
+        """The best outputs that say another token after the piece's prefix each, for the `count` likeliest of these."""
+        source = self.coder.sources([piece.source]).batch(np.zeros(1, dtype=np.int64)).to(self.device)
+        begun = piece.prefix.ids if piece.prefix else []
+        with torch.inference_mode():
+            ways = [[*begun, token] for token in next_tokens(self.model, source, begun, count)]
+            several = source.select(torch.zeros(len(ways), dtype=torch.long, device=self.device))
+            asked = {**self._asked(several, [piece] * len(ways)), "demands": Demands(ways)}
+            return [found[0] for found in self._way()(self.model, several, **asked)]
+
+    def _way(self) -> Way:
+        options, settings = self.options, self.settings
+        if options.sampling is None and not options.mbr:
+            return partial(
+                search,
+                beam_size=settings.beam_size,
+                n_best=options.n_best,
+                diverse_groups=settings.diverse_groups,
+                diversity=settings.diversity,
+            )
+        seed = self.config.seed if options.seed is None else options.seed
+        filters, samples = sampled_from(options.sampling or ""), settings.beam_size
+        return partial(sample, samples=samples, seed=seed, filters=filters)
+
+    def _asked(self, batch: Source, pieces: Sequence[Piece]) -> dict[str, Any]:
+        """What all searches take."""
+        settings, (minima, maxima) = self.settings, self._bounds(batch.lengths.tolist())
+        prefixes = [piece.prefix.ids if piece.prefix else () for piece in pieces]
+        return {
+            "length_penalty": settings.length_penalty,
+            "worth": WORTHS[settings.length_normalization],
+            "min_length": minima,
+            "max_length": maxima,
+            "attention": self.options.attention or self.options.replace_unknown,
+            "coverage_penalty": settings.coverage_penalty,
+            "no_repeat_ngram": settings.no_repeat_ngram,
+            "demands": Demands(
+                prefixes if any(prefixes) else (),
+                [piece.required for piece in pieces],
+                [piece.forbidden for piece in pieces],
+            ),
+        }
+
+    def _bounds(self, lengths: Sequence[int]) -> tuple[list[int], list[int]]:
+        """The fewest and most tokens of each output; `lengths` are those of sources, END counted.
+
+        A beam may go on to the end of this before it knows that nothing better comes, and no target of training had more than
+        `data.max_length`: without that bound a line of 5,000 characters would take minutes.
+        """
+        settings, (most, _), longest = self.settings, self.config.most_tokens, self.config.model.longest
+        minima, maxima = [], []
+        for length in lengths:
+            least = max(settings.min_length, math.ceil(settings.min_length_ratio * (length - 1)))
+            bounds = [] if settings.max_length is None else [settings.max_length]
+            if settings.max_length_ratio is not None:
+                bounds.append(max(1, math.floor(settings.max_length_ratio * (length - 1))))
+            if longest is not None:
+                bounds.append(longest - 1)
+            if settings.max_length is None and settings.max_length_ratio is None:
+                bounds.append(max(min(default_max_length(length), most), least))
+            maxima.append(min(bounds))
+            minima.append(min(least, maxima[-1]))
+        return minima, maxima
+
+    def _by_risk(self, piece: Piece, samples: Sequence[Hypothesis]) -> list[Hypothesis]:
+        texts = [self.coder.decode(one.ids, piece.source) for one in samples]
+        return least_risk(samples, texts)[: self.options.n_best]
