@@ -24,7 +24,14 @@ from eyeline.cli import app
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-OPTIONAL = {"matplotlib": "plots", "tensorboard": "plots", "babel": "generate", "unicode_rbnf": "generate", "pyarrow": "exchange"}
+OPTIONAL = {
+    "matplotlib": "plots",
+    "tensorboard": "plots",
+    "babel": "generate",
+    "unicode_rbnf": "generate",
+    "pyarrow": "exchange",
+    "optuna": "tune",
+}
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 BLOCK = f"import sys; sys.modules.update(dict.fromkeys({sorted(OPTIONAL)!r}))\n"  # importing one of them then fails
 

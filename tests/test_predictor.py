@@ -270,7 +270,7 @@ def test_lines_are_answered_in_portions_of_bounded_size(toys: ToyRuns) -> None:
 def test_long_lines_make_small_portions() -> None:
     from eyeline.predictor.inputs import chunks
 
-    short, long = ["x" * 10] * 50, ["x" * 1500] * 5
+    short, long = [("x" * 10, "")] * 50, [("x" * 1500, "")] * 5
     assert [len(chunk) for chunk in chunks([*short, *long], 40, attention=True)] == [40, 12, 2, 1]
     assert [len(chunk) for chunk in chunks([*short, *long], 40, attention=False)] == [40, 15]
 

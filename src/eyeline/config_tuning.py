@@ -91,6 +91,7 @@ class Space(Settings):
     """The `tune` section: a setting's dotted name, and where its value is looked for."""
 
     tune: dict[str, Where] = Field(min_length=1)
+    """settings by their dotted names, and where the value of each is looked for"""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values that `space_of` reads back."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from cli_process import Command
 
 from eyeline.errors import ConfigError
+from eyeline.predictor import Predictor
 from eyeline.predictor.inputs import SearchOptions, resolve
 from eyeline.search.coverage import LEAST_LOOK
 from toy_runs import ATTENTIVE, ToyRuns, reversal, write_pairs
@@ -67,11 +69,11 @@ def test_the_best_of_one_is_the_best_of_five(toys: ToyRuns) -> None:
             assert one.normalized_score == pytest.approx(five.n_best[0].normalized_score, abs=1e-5)
 
 
-def test_a_source_in_pieces_has_the_penalties_of_its_pieces(toys: ToyRuns, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = toys.predictor("luong")
-    config = model.config
+def test_a_source_in_pieces_has_the_penalties_of_its_pieces(toys: ToyRuns) -> None:
+    trained = toys.predictor("luong")
+    config = trained.config
     short = config.model_copy(update={"data": config.data.model_copy(update={"max_length": 3})})
-    monkeypatch.setattr(type(model), "config", property(lambda self: short))
+    model = Predictor(replace(trained.run, config=short), trained.model)
     whole = model.predict(["a b c d e"], too_long="split", coverage_penalty=0.5)[0]
     parts = [model.predict([text], coverage_penalty=0.5, length_penalty=1.0)[0] for text in ("a b c", "d e")]
     bare = sum(part.score for part in parts) / sum(len(part.tokens) for part in parts)

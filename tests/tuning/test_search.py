@@ -139,7 +139,7 @@ def test_bad_trials_are_pruned_or_contradict_themselves_and_count(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tuning, "BEFORE_PRUNING", 1)
-    space = {"training.learning_rate": [1e-9, 0.05, 0.04], "search.min_length": {"choices": [0, 20]}}
+    space = {"training.learning_rate": [0.05, 0.04, 1e-9, 1e-8], "search.min_length": {"choices": [0, 20]}}
     found = search(folder, "bad", 12, space, sections={"search": {"max_length": 10}}, keep_runs=True)
     contradicting = [trial for trial in found.trials if trial.settings["search.min_length"]]
     assert contradicting

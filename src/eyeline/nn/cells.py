@@ -165,8 +165,13 @@ def plain(numbers: Tensor) -> bool:
 
 
 def by_hand(layer: nn.RNNBase) -> Cell | None:
-    """The cell of a layer of PyTorch's own; None for what is not written here, whatever is derived from these included."""
+    """The cell of a layer of PyTorch's own; None for what is not written here, whatever is derived from these included.
+
+    And for a layer with hooks: they run when it is called as the module that it is.
+    """
     if layer.num_layers != 1 or not layer.bias or layer.proj_size or getattr(layer, "nonlinearity", "tanh") != "tanh":
+        return None
+    if layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks:
         return None
     cells: dict[type, type[Cell]] = {nn.RNN: Elman, nn.LSTM: LongShortTerm, nn.GRU: Gated}
     kind = cells.get(type(layer))
