@@ -9,10 +9,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-import threading
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eyeline.errors import require
-from eyeline.figures.fonts import FIRST, coverage, tell_missing
+from eyeline.figures.fonts import coverage, tell_missing
 from eyeline.figures.labels import one_line, shortened, visible
 from eyeline.figures.pen import Pen, Text
+from eyeline.figures.style import DPI, FAINT, INK, own_settings
 
 # From near-white to indigo over teal, in equal steps of CIELAB lightness (98 to 17): twice the weight looks twice as dark.
 COLOURS = ("#f5fafb", "#b8e4f1", "#7fcae7", "#49b0dc", "#0294cd", "#0d76b1", "#075b96", "#184075", "#1d274e")
-_INK, _FAINT, _GRID = "#1b2330", "#66707d", "#d5dfe5"
+_GRID = "#d5dfe5"
 
-_DPI = 150
 _CELL, _SMALL_CELL = 0.36, 0.2  # inches: up to 24 tokens, and from 43 tokens on
 _LARGEST = 36.0  # inches of matrix, either way; cells and type shrink beyond
 _LEAST_TYPE = 4.0  # points; a matrix too large for it shows every k-th label and says so
@@ -41,8 +38,6 @@ _WIDE_CELL = 0.5  # inches: columns of a small matrix grow to this for the sake 
 _FILLED = 0.88  # share of its cell that a label may fill
 _SQUEEZED, _SQUEEZED_ALONE = 1.25, 1.8  # labels up to so much too wide are written smaller, a single one (END) even more so
 _SLANT = math.sqrt(0.5)  # sine and cosine of 45°
-
-_DRAWING = threading.Lock()  # matplotlib's settings and Python's warning filters belong to the whole process
 
 
 @dataclass(frozen=True)
@@ -60,20 +55,6 @@ class _Plan:
     top: float
     width: float
     height: float
-
-
-@contextmanager
-def _own_settings() -> Iterator[None]:
-    """matplotlib's defaults, whatever style the user has set, and text that stays text in SVG."""
-    matplotlib = require("matplotlib", "plots")
-    process_wide = ("backend", "backend_fallback", "interactive", "toolbar", "timezone")
-    settings = {name: value for name, value in matplotlib.rcParamsDefault.items() if name not in process_wide}
-    settings |= {"svg.fonttype": "none", "svg.hashsalt": "eyeline", "font.sans-serif": [FIRST]}
-    with _DRAWING, matplotlib.rc_context(settings), warnings.catch_warnings():
-        # a character that only the reader's browser can draw is measured by matplotlib's fonts, which lack it
-        warnings.filterwarnings("ignore", message=r"Glyph .* missing from")
-        warnings.filterwarnings("ignore", message=r"Matplotlib currently does not support .* natively")
-        yield
 
 
 def draw_heat_map(
@@ -97,9 +78,9 @@ def draw_heat_map(
     figure_class = require("matplotlib.figure", "plots").Figure
     rows, columns = ([shortened(visible(token)) for token in tokens] for tokens in (row_tokens, column_tokens))
     heading = [one_line(title), one_line(note)]
-    with _own_settings():
+    with own_settings():
         families, missing = coverage([*rows, *columns, *heading])
-        figure = figure_class(dpi=_DPI, facecolor="white")
+        figure = figure_class(dpi=DPI, facecolor="white")
         pen = Pen(figure, families, missing, keep=kind == "svg")
         if missing and kind != "svg":
             tell_missing(missing)
@@ -108,7 +89,7 @@ def draw_heat_map(
         _paint(figure, pen, plan, weights, top)
         content = io.BytesIO()
         metadata = {"Date": None, "Title": heading[0] or "alignment"} if kind == "svg" else {"Software": None}
-        figure.savefig(content, format=kind, dpi=_DPI, metadata=metadata, facecolor="white")
+        figure.savefig(content, format=kind, dpi=DPI, metadata=metadata, facecolor="white")
     return content.getvalue()
 
 
@@ -178,22 +159,22 @@ def _wrapped(pen: Pen, line: str, size: float, width: float, most: int = 4) -> l
 
 def _paint(figure: Any, pen: Pen, plan: _Plan, weights: NDArray[np.float64], top: float) -> None:
     line = _MARGIN
-    for texts, colour in ((plan.title, _INK), (plan.note, _FAINT)):
+    for texts, colour in ((plan.title, INK), (plan.note, FAINT)):
         for text in texts:
             pen.write(text, _MARGIN, line, ha="left", va="top", color=colour)
             line += _line_height(text.size)
     cell_width, cell_height = plan.cell
     for index, text in enumerate(plan.rows):
         middle = plan.top + (index * plan.every + 0.5) * cell_height
-        pen.write(text, plan.left - _PAD, middle, ha="right", va="center", color=_INK)
+        pen.write(text, plan.left - _PAD, middle, ha="right", va="center", color=INK)
     for index, text in enumerate(plan.columns):
         middle = plan.left + (index * plan.every + 0.5) * cell_width
         if plan.slanted:
-            pen.write(text, middle, plan.top - _PAD, ha="left", va="center", color=_INK, rotation=45)
+            pen.write(text, middle, plan.top - _PAD, ha="left", va="center", color=INK, rotation=45)
         else:
-            pen.write(text, middle, plan.top - _PAD, ha="center", va="bottom", color=_INK)
+            pen.write(text, middle, plan.top - _PAD, ha="center", va="bottom", color=INK)
     for text, lift in ((pen.line(_SOURCE, _HINT), _line_height(_HINT)), (pen.line(_TARGET, _HINT), 0)):
-        pen.write(text, plan.left - _PAD, plan.top - _PAD - lift, ha="right", va="bottom", color=_FAINT)
+        pen.write(text, plan.left - _PAD, plan.top - _PAD - lift, ha="right", va="bottom", color=FAINT)
     rows, columns = weights.shape
     grid = 0.5 if max(rows, columns) <= 40 else 0.3 if max(rows, columns) <= 120 else 0
     _paint_cells(figure, plan, (plan.left, cell_width * columns, cell_height * rows), weights / top, grid)
@@ -205,7 +186,7 @@ def _paint_bar(figure: Any, pen: Pen, plan: _Plan, place: tuple[float, float], t
     left, height = place
     _paint_cells(figure, plan, (left, _BAR, height), np.linspace(1, 0, 128)[:, None], 0)
     for share, label in ((0.0, f"{top:g}"), (0.5, f"{top / 2:g}"), (1.0, "0")):
-        pen.write(pen.line(label, _NOTE), left + _BAR + 0.05, plan.top + height * share, ha="left", va="center", color=_FAINT)
+        pen.write(pen.line(label, _NOTE), left + _BAR + 0.05, plan.top + height * share, ha="left", va="center", color=FAINT)
 
 
 def _paint_cells(figure: Any, plan: _Plan, place: tuple[float, float, float], values: NDArray[np.float64], grid: float) -> None:
@@ -229,4 +210,4 @@ def _paint_cells(figure: Any, plan: _Plan, place: tuple[float, float, float], va
     axes.invert_yaxis()
     axes.set(xticks=[], yticks=[])
     for spine in axes.spines.values():
-        spine.set(color=_FAINT, linewidth=0.6)
+        spine.set(color=FAINT, linewidth=0.6)
