@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, cast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -34,6 +35,9 @@ from eyeline.cli.searching import (
     open_ensemble,
 )
 
+if TYPE_CHECKING:
+    from eyeline.contracts import Prediction
+
 
 def evaluate(
     run: RunPath,
@@ -60,6 +64,15 @@ def evaluate(
             "--geometry", metavar="TASK", help="Pointing at numbers: sorting, convex-hull, delaunay or tsp, measured too."
         ),
     ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against", metavar="RUN2|FILE", help="Compare with another run, or with a file of outputs, a line a pair."
+        ),
+    ] = None,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", help="Show the N outputs that are furthest off; 0: none.", min=0)
+    ] = 3,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
     seed: Seed = None,
@@ -70,11 +83,11 @@ def evaluate(
 ) -> None:
     """Predict the sources and measure the outputs against the targets, as the user would see them.
 
-    Every score stands beside its signature and a 95 % bootstrap interval; quality by source length follows.
+    Every score stands beside its signature and a 95 % bootstrap interval; quality by source length, the outputs furthest off, and
+    what is out of the ordinary follow. With --against, each difference has an interval and two tests.
     """
     predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
-    from eyeline.evaluation import evaluate as measure
-    from eyeline.evaluation import read_for, render
+    from eyeline.evaluation import compare_outputs, diagnose, measure, other_outputs, read_for, render, render_comparison, worst
     from eyeline.files import write_json
     from eyeline.predictor import SearchOptions
 
@@ -95,7 +108,17 @@ def evaluate(
         seed=seed,
     )
     chance = predictor.config.seed if seed is None else seed
-    result = measure(predictor, read, options, chance, lambda coming: watched(coming, report, "pairs", len(read)), geometry)
+
+    def seen(coming: Iterator[Prediction]) -> Iterator[Prediction]:
+        return watched(coming, report, "pairs", len(read))
+
+    theirs = None if against is None else other_outputs(against, predictor, read, options, seen)
+    measured = measure(predictor, read, options, chance, seen, geometry)
+    result = measured.result
+    if against is not None and theirs is not None:
+        result["against"] = compare_outputs(measured, theirs, against, chance)
+    result["worst"] = worst(measured, examples)
+    result["diagnosis"] = diagnose(predictor, measured)
     if json_ == "-":
         typer.echo(json.dumps(result, ensure_ascii=False, indent=1))
         return
@@ -103,3 +126,9 @@ def evaluate(
         write_json(json_, result)
         report.note(f"written: {json_}")
     typer.echo(render(result))
+    if against is not None:
+        typer.echo(render_comparison(result["against"]))
+    for one in result["worst"]:
+        typer.echo(f"furthest off, line {one['line']}: {one['source']}\n  said   {one['output']}\n  wanted {one['reference']}")
+    for line in result["diagnosis"]:
+        typer.echo(f"diagnose: {line}")

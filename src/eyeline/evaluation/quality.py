@@ -5,22 +5,34 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eyeline.contracts import UNKNOWN, Prediction
+from eyeline.contracts import RESERVED, UNKNOWN, Prediction
 from eyeline.errors import ConfigError, nearest
 from eyeline.evaluation.pairs import source_lines
-from eyeline.metrics import METRICS, report
+from eyeline.metrics import METRICS, copy_rate, report
 from eyeline.metrics.pointing import TASKS, pointing_report
 from eyeline.predictor import Predictor, SearchOptions
 from eyeline.text import vectors
 from eyeline.text.records import Pair
 
 SCORED = ("exact_match", "symbol_error_rate", "wer", "cer", "bleu", "chrf", "ter", "rougeL")
+LOWER_IS_BETTER = frozenset({"symbol_error_rate", "wer", "cer", "ter"})
 SCORED_POSITIONS = ("exact_match", "symbol_error_rate")
 
 Watch = Callable[[Iterator[Prediction]], Iterator[Prediction]]  # sees predictions pass, to report how fast they come
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Outputs held to their references, and both in the spelling in which they were compared."""
+
+    result: dict[str, Any]  # the contract's `evaluate --json`
+    pairs: Sequence[Pair]
+    outputs: list[str]
+    references: list[str]
+    predictions: list[Prediction]
 
 
 def evaluate(
@@ -31,6 +43,18 @@ def evaluate(
     watch: Watch | None = None,
     geometry: str | None = None,
 ) -> dict[str, Any]:
+    """The `result` of `measure`."""
+    return measure(predictor, pairs, options, seed, watch, geometry).result
+
+
+def measure(
+    predictor: Predictor,
+    pairs: Sequence[Pair],
+    options: SearchOptions | None = None,
+    seed: int = 1,
+    watch: Watch | None = None,
+    geometry: str | None = None,
+) -> Measured:
     """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`.
 
     References get the Unicode form of the outputs, and their case where the run is trained on lower case.
@@ -67,6 +91,10 @@ def evaluate(
     loss = -sum(score.score for score in scores) / tokens if tokens else 0.0
     result = {"n": measured.pop("n"), "loss": loss, "perplexity": math.exp(min(loss, 700.0)), **measured}
     result["unfinished"] = sum(not prediction.finished for prediction in predictions)
+    tokens_said = [token for prediction in predictions for token in prediction.tokens]
+    result["unknown_output_rate"] = _share(tokens_said.count(RESERVED[UNKNOWN]), len(tokens_said))
+    if not predictor.config.points:
+        result["copy_rate"] = copy_rate([code.compared(pair.source) for pair in pairs], outputs, references)
     result["speed"] = {
         "sentences_per_s": len(pairs) / seconds,
         "target_tokens_per_s": sum(len(prediction.tokens) for prediction in predictions) / seconds,
@@ -75,7 +103,7 @@ def evaluate(
         elements = [vectors.elements(pair.source) for pair in pairs]
         said, wanted = ([vectors.positions(line) for line in lines] for lines in (outputs, references))
         result["geometry"] = pointing_report(geometry, elements, said, wanted, seed=seed)
-    return result
+    return Measured(result, pairs, outputs, references, predictions)
 
 
 def _check_geometry(predictor: Predictor, task: str) -> None:
@@ -118,5 +146,22 @@ def render(result: dict[str, Any]) -> str:
         f"repeating outputs {100 * result['repetition_rate']:.2f} %   length ratio {result['length_ratio']:.3f}   "
         f"unfinished {result['unfinished']}"
     )
+    copied = result.get("copy_rate")
+    lines.append(
+        f"unknown outputs {100 * result['unknown_output_rate']:.2f} %"
+        + (
+            f"   copied: lines {100 * copied['lines']:.2f} %, words {100 * copied['words']:.2f} % "
+            f"(references {100 * copied['reference_words']:.2f} %)"
+            if copied
+            else ""
+        )
+    )
     lines.append(f"{speed['sentences_per_s']:,.1f} sentences/s, {speed['target_tokens_per_s']:,.0f} target tokens/s")
     return "\n".join(lines)
+
+
+def scored_by(metric: str, delta: float, p: float) -> str:
+    """Which of two systems a difference speaks for, where it is more than chance gives once in twenty times."""
+    if p >= 0.05 or not delta:
+        return ""
+    return "this is better" if (delta > 0) != (metric in LOWER_IS_BETTER) else "the other is better"

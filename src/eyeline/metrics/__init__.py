@@ -16,12 +16,13 @@ from eyeline.metrics.alignment import (
 )
 from eyeline.metrics.base import Score
 from eyeline.metrics.by_length import Bucket, by_length, length_edges
-from eyeline.metrics.evaluate import length_ratio, repeats_itself, repetition_rate, report
+from eyeline.metrics.evaluate import copy_rate, length_ratio, repeats_itself, repetition_rate, report
 from eyeline.metrics.pointing import pointing_report
 from eyeline.metrics.scores import METRICS, aggregate, corpus_score, score_of, statistics
 from eyeline.metrics.significance import (
     Difference,
     Interval,
+    approximate_randomisation,
     bootstrap_interval,
     difference,
     holm,
@@ -42,9 +43,11 @@ __all__ = [
     "Score",
     "aggregate",
     "alignment_scores",
+    "approximate_randomisation",
     "attention_between_words",
     "bootstrap_interval",
     "by_length",
+    "copy_rate",
     "corpus_score",
     "difference",
     "format_links",

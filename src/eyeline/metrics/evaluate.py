@@ -39,6 +39,25 @@ def length_ratio(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return said / max(1, wanted) if said or wanted else 1.0
 
 
+def copy_rate(sources: Sequence[str], hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """What is taken from the source as it is, shares from 0 to 1.
+
+    Returns:
+        `lines`: outputs that are their whole source where the reference is not; `words`: words of all outputs that their source
+        has, too, and `reference_words`: the same of references. Words are separated by white space.
+    """
+    check_lines(hypotheses, references)
+    check_lines(sources, references)
+    triples = [tuple(plain(text) for text in line) for line in zip(sources, hypotheses, references, strict=True)]
+    lines = sum(said == given != wanted and given != "" for given, said, wanted in triples)
+    shares = []
+    for side in (1, 2):
+        pairs = [(set(line[0].split()), line[side].split()) for line in triples]
+        total = sum(len(words) for _, words in pairs)
+        shares.append(sum(word in known for known, words in pairs for word in words) / total if total else 0.0)
+    return {"lines": lines / len(triples), "words": shares[0], "reference_words": shares[1]}
+
+
 def report(
     hypotheses: Sequence[str],
     references: Sequence[str],
