@@ -43,10 +43,11 @@ DOORS: Mapping[str, set[str]] = {
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
     "tuning": _RUNS | {"runs", "training", "figures"},
+    "lab": _EVERYTHING_INNER - {"tuning"},
     "starter": _DATA | {"data"},
     "compare": _EVERYTHING_INNER - {"starter", "tuning"},
     "quickstart": _EVERYTHING_INNER,
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER,  # the package itself: lends public names, when they are asked for
 }

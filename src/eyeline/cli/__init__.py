@@ -21,6 +21,7 @@ from eyeline.cli.evaluate import evaluate
 from eyeline.cli.generate import generate
 from eyeline.cli.info import info
 from eyeline.cli.init import init
+from eyeline.cli.lab import lab
 from eyeline.cli.predict import predict
 from eyeline.cli.prepare import prepare
 from eyeline.cli.quickstart import quickstart
@@ -29,7 +30,23 @@ from eyeline.cli.train import train
 from eyeline.cli.tune import tune
 from eyeline.errors import Interrupted, UserError
 
-COMMANDS = (quickstart, init, generate, prepare, train, predict, score, evaluate, align, attend, compare, average, tune, info)
+COMMANDS = (
+    quickstart,
+    init,
+    generate,
+    prepare,
+    train,
+    predict,
+    score,
+    evaluate,
+    align,
+    attend,
+    compare,
+    lab,
+    average,
+    tune,
+    info,
+)
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
