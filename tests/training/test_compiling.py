@@ -16,9 +16,6 @@ from eyeline.training import compiling
 
 STILL = {"model": {"dropout": 0.0}}
 KEYS = ("inward.bias", "keys_and_values.bias")  # what is added to all keys alike moves no weight: its gradient is rounding
-    "inward.bias",
-    "keys_and_values.bias",
-)  # what is added to all keys alike moves no weight of attention: its gradient is rounding
 
 
 def events(run: Path, split: str) -> list[dict[str, float]]:
