@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag, TypeAdapter, ValidationError, fi
 
 from eyeline.config import Config
 from eyeline.config_base import Duration, Real, Settings
-from eyeline.config_yaml import config_error
+from eyeline.config_yaml import config_error, put
 from eyeline.errors import ConfigError
 
 Plain = bool | int | float | str | None
@@ -100,20 +100,10 @@ class Space(Settings):
 
 def with_values(values: dict[str, Any], drawn: dict[str, Any]) -> dict[str, Any]:
     """A copy of a config's plain values with settings, by their dotted names, put in."""
-    result: dict[str, Any] = _copy(values)
+    result = dict(values)
     for name, value in drawn.items():
-        *parents, last = name.split(".")
-        place = result
-        for parent in parents:
-            if not isinstance(place.get(parent), dict):
-                place[parent] = {}
-            place = place[parent]
-        place[last] = value
+        put(result, name.split("."), value)
     return result
-
-
-def _copy(value: Any) -> Any:
-    return {key: _copy(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
 def space_of(values: dict[str, Any], where: str | Path = "") -> tuple[dict[str, Any], Space]:

@@ -167,6 +167,14 @@ def override(values: dict[str, Any], settings: Iterable[str]) -> dict[str, Any]:
     return result
 
 
+def put(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    """Sets `value` in nested mappings, made where they are missing; those that were there are copied, not changed."""
+    for part in path[:-1]:
+        inner = values.get(part)
+        values[part] = values = dict(inner) if isinstance(inner, dict) else {}
+    values[path[-1]] = value
+
+
 def _copy(value: Any) -> Any:
     return {key: _copy(item) for key, item in value.items()} if isinstance(value, dict) else value
 

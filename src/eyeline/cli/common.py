@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
 
 import typer
 
@@ -147,14 +147,6 @@ def count_lines(path: str | None) -> int | None:
         return None
     with open(path, "rb") as stream:
         return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) or None
-
-
-def put(values: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    """Sets `value` in nested mappings, made where they are missing; those that were there are copied, not changed."""
-    for part in path[:-1]:
-        inner = values.get(part)
-        values[part] = values = dict(inner) if isinstance(inner, dict) else {}
-    values[path[-1]] = value
 
 
 def silence() -> None:

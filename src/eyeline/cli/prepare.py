@@ -15,7 +15,6 @@ from eyeline.cli.common import (
     Seed,
     Threads,
     Verbose,
-    put,
     reporter,
     watched,
     writable_path,
@@ -46,7 +45,7 @@ def prepare(
     `eyeline prepare --train big.tsv.gz --out data/big --set tokenizer.kind=bpe --set data.too_long=skip`
     """
     from eyeline.config import Config
-    from eyeline.config_yaml import override, read_yaml
+    from eyeline.config_yaml import override, put, read_yaml
     from eyeline.errors import ConfigError
     from eyeline.training.storing import store
 

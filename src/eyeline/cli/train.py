@@ -16,7 +16,6 @@ from eyeline.cli.common import (
     Threads,
     Verbose,
     prepare,
-    put,
     reporter,
     writable_path,
 )
@@ -59,7 +58,7 @@ def train(
     from pathlib import Path
 
     from eyeline.config import Config
-    from eyeline.config_yaml import override, read_yaml
+    from eyeline.config_yaml import override, put, read_yaml
     from eyeline.errors import ConfigError
 
     if out is None:
