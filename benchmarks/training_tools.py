@@ -1,4 +1,4 @@
-"""The tools that the training benchmark measures: each makes of a work one training step, and says how it batches by itself.
+"""The tools that the training benchmark measures: each makes of a work a model and a training step, and batches.
 
 A step is everything from ids to changed weights: padding, forward, backward, Adam; dropout 0.1, no clipping, no label smoothing.
 A tool that is not installed raises ImportError.
@@ -91,10 +91,7 @@ def eyeline_settings(work: Work) -> Any:
 # ---- its peers ----------------------------------------------------------------------------------------------------------
 
 
-def joeynmt(work: Work) -> tuple[Step, Batching]:
-    logging.disable(logging.CRITICAL)
-    from joeynmt.batch import Batch
-    from joeynmt.datasets import TokenBatchSampler
+def joeynmt_model(work: Work) -> Any:
     from joeynmt.model import build_model
     from joeynmt.vocabulary import Vocabulary
 
@@ -107,7 +104,15 @@ def joeynmt(work: Work) -> tuple[Step, Batching]:
         lang_tags=[],
     )
     words = Vocabulary([f"w{number}" for number in range(work.vocabulary - FIRST)], special)
-    model: Any = build_model(joeynmt_config(work), src_vocab=words, trg_vocab=words)
+    return build_model(joeynmt_config(work), src_vocab=words, trg_vocab=words)
+
+
+def joeynmt(work: Work) -> tuple[Step, Batching]:
+    logging.disable(logging.CRITICAL)
+    from joeynmt.batch import Batch
+    from joeynmt.datasets import TokenBatchSampler
+
+    model = joeynmt_model(work)
     model.loss_function = ("crossentropy", 0.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
 
@@ -172,7 +177,7 @@ def joeynmt_config(work: Work) -> dict[str, Any]:
     return config | {"initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"}
 
 
-def huggingface(work: Work) -> tuple[Step, Batching]:
+def huggingface_model(work: Work) -> Any:
     from transformers import MarianConfig, MarianMTModel
 
     both = {"layers": work.layers, "ffn_dim": work.inner, "attention_heads": work.heads}
@@ -181,7 +186,11 @@ def huggingface(work: Work) -> tuple[Step, Batching]:
     drop = {"dropout": DROPOUT, "attention_dropout": DROPOUT, "activation_dropout": 0.0}
     shape = {"vocab_size": work.vocabulary, "d_model": work.size, "activation_function": "relu", "scale_embedding": True}
     config = MarianConfig(**shape, **sides, **ids, **drop, use_cache=False, max_position_embeddings=128)
-    model: Any = MarianMTModel(config).train()
+    return MarianMTModel(config)
+
+
+def huggingface(work: Work) -> tuple[Step, Batching]:
+    model = huggingface_model(work).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 
     def step(pairs: list[Pair]) -> float:
@@ -197,23 +206,28 @@ def huggingface(work: Work) -> tuple[Step, Batching]:
     return step, no_batching
 
 
-def yoyodyne(work: Work) -> tuple[Step, Batching]:
-    logging.disable(logging.CRITICAL)
-    from yoyodyne import data, models
+def yoyodyne_model(work: Work, **search: int) -> Any:
+    """`search`: the width of its beam and the longest output, which its models are made with."""
+    from yoyodyne import models
     from yoyodyne.models import modules
 
     V = work.vocabulary + 2  # reserves six ids
-    sizes = {"vocab_size": V, "target_vocab_size": V, "embedding_size": work.embedding, "decoder_dropout": DROPOUT}
+    sizes = {"vocab_size": V, "target_vocab_size": V, "embedding_size": work.embedding, "decoder_dropout": DROPOUT, **search}
     below = {"embedding_size": work.embedding, "dropout": DROPOUT}
     if work.kind == "transformer":
         encoder = modules.TransformerEncoder(attention_heads=work.heads, hidden_size=work.inner, layers=work.layers, **below)
         above = {"decoder_attention_heads": work.heads, "decoder_hidden_size": work.inner, "decoder_layers": work.layers}
-        model: Any = models.TransformerModel(source_encoder=encoder, **sizes, **above)
-    else:
-        kind = models.SoftAttentionLSTMModel if work.kind == "bahdanau" else models.PointerGeneratorLSTMModel
-        encoder = modules.LSTMEncoder(hidden_size=work.size, **below)
-        model = kind(source_encoder=encoder, decoder_hidden_size=work.size, **sizes)
-    model.train()
+        return models.TransformerModel(source_encoder=encoder, **sizes, **above)
+    kind = models.SoftAttentionLSTMModel if work.kind == "bahdanau" else models.PointerGeneratorLSTMModel
+    encoder = modules.LSTMEncoder(hidden_size=work.size, **below)
+    return kind(source_encoder=encoder, decoder_hidden_size=work.size, **sizes)
+
+
+def yoyodyne(work: Work) -> tuple[Step, Batching]:
+    logging.disable(logging.CRITICAL)
+    from yoyodyne import data
+
+    model = yoyodyne_model(work).train()
     model.log = lambda *given, **named: None
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
 

@@ -1,4 +1,4 @@
-"""The benchmark of training runs on its own side, at tiny sizes. Says nothing of speed."""
+"""The benchmarks beside peers run on their own side, at tiny sizes. Says nothing of speed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-NAMES = ["training", "training_tools", "training_works"]
+NAMES = ["training", "training_tools", "training_works", "prediction", "prediction_tools", "side_by_side"]
 WORKS = ["transformer", "bilstm-additive", "bilstm-luong", "bilstm-luong-fed", "bilstm-bahdanau", "characters-pointer-32"]
 
 
@@ -22,6 +22,11 @@ def training(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield __import__("training")
     for name in NAMES:
         sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def prediction(training: Any) -> Any:
+    return __import__("prediction")
 
 
 @pytest.mark.parametrize("name", [*WORKS, "epoch", "additive-attention"])
@@ -58,18 +63,55 @@ def test_the_table(training: Any) -> None:
     tools = [training.Tool.__new__(training.Tool) for _ in range(3)]
     for tool, name, seconds in zip(tools, ["eyeline", "other", "missing"], [1.0, 2.0, None], strict=True):
         tool.name, tool.said = name, {"version": "1", "resident": 10e6} if seconds else {"absent": "No module named 'missing'"}
-        tool.steps = [{"seconds": seconds, "tokens": 3000, "flops": 5e9, "memory": 50e6}] * 3 if seconds else []
-    assert tools[1].row(tools[0], 10e9) == "| other 1 | 1,500 | 2.00 | 2.5 | 0.25 | 50 | 40 |"
-    assert tools[0].row(tools[0], 10e9) == "| eyeline 1 | 3,000 | 1.00 | 5.0 | 0.50 | 50 | 40 |"
-    assert tools[2].row(tools[0], 10e9) == "| missing | absent: No module named 'missing' | | | | | |"
+        tool.answers = [{"seconds": seconds, "tokens": 3000, "flops": 5e9, "memory": 50e6}] * 3 if seconds else []
+    assert training.row(tools[1], tools[0], 10e9) == "| other 1 | 1,500 | 2.00 | 2.5 | 0.25 | 50 | 40 |"
+    assert training.row(tools[0], tools[0], 10e9) == "| eyeline 1 | 3,000 | 1.00 | 5.0 | 0.50 | 50 | 40 |"
+    assert training.row(tools[2], tools[0], 10e9) == "| missing | absent: No module named 'missing' | | | | | |"
 
 
 @pytest.mark.slow
 def test_the_command(training: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     words = ["training.py", "--small", "--works", "bilstm-luong", "--rounds", "1", "--warm-up", "0", "--threads", "1"]
     monkeypatch.setattr(sys, "argv", [*words, "--tools"])
-    monkeypatch.setattr(training, "SHAPES", [(8, 8, 8)])
     training.main()
     said = capfd.readouterr().out
     assert "### bilstm-luong" in said
+    assert "| eyeline " in said
+
+
+def test_every_decoding_says_as_much_as_it_is_asked_for(prediction: Any) -> None:
+    for name, work in prediction.WORKS.items():
+        work = prediction.small(work)
+        answer = prediction.answering("eyeline", work, lambda: 0.0)(1)
+        assert answer["sentences"] == work.sentences, name
+        assert answer["memory"] > 0
+
+
+def test_batches_of_sources_have_like_lengths_and_all_of_them(prediction: Any) -> None:
+    batches = prediction.sources_of(prediction.small(prediction.WORKS["transformer-greedy"]))
+    lengths = [[len(source) for source in batch] for batch in batches]
+    assert len(lengths) == prediction.BATCHES
+    assert {len(each) for each in lengths} == {4}
+    assert [length for each in lengths for length in each] == sorted(length for each in lengths for length in each)
+    assert lengths[0][0] < lengths[-1][-1]
+
+
+def test_the_table_of_predictions(prediction: Any) -> None:
+    work = prediction.WORKS["transformer-greedy"]
+    tools = [prediction.Tool.__new__(prediction.Tool) for _ in range(3)]
+    for tool, name, seconds in zip(tools, ["eyeline", "other", "missing"], [1.2, 2.4, None], strict=True):
+        tool.name, tool.said = name, {"version": "1", "resident": 10e6} if seconds else {"absent": "No module named 'missing'"}
+        tool.answers = [{"seconds": seconds, "sentences": 64, "memory": 50e6}] * 3 if seconds else []
+    assert prediction.row(tools[1], tools[0], work) == "| other 1 | 26.7 | 2.00 | 100.0 | 50 | 40 |"
+    assert prediction.row(tools[0], tools[0], work) == "| eyeline 1 | 53.3 | 1.00 | 50.0 | 50 | 40 |"
+    assert prediction.row(tools[2], tools[0], work) == "| missing | absent: No module named 'missing' | | | | |"
+
+
+@pytest.mark.slow
+def test_the_command_of_predictions(prediction: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    words = ["prediction.py", "--small", "--works", "bilstm-luong-beam", "--rounds", "1", "--warm-up", "0", "--threads", "1"]
+    monkeypatch.setattr(sys, "argv", [*words, "--tools"])
+    prediction.main()
+    said = capfd.readouterr().out
+    assert "### bilstm-luong-beam" in said
     assert "| eyeline " in said

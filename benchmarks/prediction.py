@@ -1,0 +1,125 @@
+"""Prediction: eyeline and each installed peer side by side, on the same sources, models of one shape, outputs of one length.
+
+    python benchmarks/prediction.py --peers PEERS/bin/python
+    python benchmarks/prediction.py --works transformer-beam --threads 1 --clock processor --peers PEERS/bin/python
+
+Prints a Markdown table a work: sentences a second (the median of the rounds), eyeline's ratio to it (the median of the rounds'
+ratios), milliseconds a step, and the peak of memory: of the whole process, and what of that is neither model nor library.
+
+Each tool is a process of its own, and only one works at a time: in every round each translates the same sources, so that what the
+machine does meanwhile meets all of them. Who begins a round changes from round to round. Sources are those of the training
+benchmark, of uneven lengths, sorted, with the encoder's time in the figures; weights are random, and every output has the same
+number of tokens. `--peers` names the interpreter of an environment that has the others; those that are not installed there are
+said to be absent. With `--clock processor` seconds are those of the process, for machines that are not idle. Linux only.
+
+    python benchmarks/prediction.py --profile --works transformer-greedy
+
+shows instead where the time of eyeline goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+
+from prediction_tools import PACKAGES, TOOLS, WORKS, Decoding, Ids, small
+from side_by_side import (
+    PEAK,
+    Answer,
+    Tool,
+    add_options,
+    alternate,
+    answer_lines,
+    heading,
+    machine,
+    other_torch,
+    peak_answer,
+    print_profile,
+)
+from training_works import corpus
+
+BATCHES = 8  # of sources, from short to long ones
+
+
+def sources_of(work: Decoding) -> list[list[Ids]]:
+    """Batches of sources of like lengths, which between them have those of the corpus."""
+    every = sorted((source for source, _ in corpus(work.model)), key=len)
+    wanted = work.sentences * BATCHES
+    taken = every[:: max(1, len(every) // wanted)][:wanted]
+    return [taken[start : start + work.sentences] for start in range(0, len(taken), work.sentences)]
+
+
+def answering(tool: str, work: Decoding, now: Callable[[], float]) -> Answer:
+    """From the number of a round to what its batch came to."""
+    if tool == PEAK:
+        return peak_answer(now)
+    predict, batches = TOOLS[tool](work), sources_of(work)
+
+    def answer(number: int) -> dict[str, float]:
+        batch = batches[(number * 3) % len(batches)]  # short and long ones by turns
+        began = now()
+        tokens = predict(batch)
+        seconds, memory = now() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        assert tokens == len(batch) * work.tokens, f"{tool} said {tokens} tokens"
+        return {"seconds": seconds, "sentences": len(batch), "memory": memory}
+
+    return answer
+
+
+def row(tool: Tool, ours: Tool, work: Decoding) -> str:
+    """A line of the table."""
+    if tool.absence:
+        return f"| {tool.name} | absent: {tool.absence} |" + " |" * 4
+    rate = median(answer["sentences"] / answer["seconds"] for answer in tool.answers)
+    step = median(answer["seconds"] for answer in tool.answers) / work.tokens
+    ratio = median(theirs["seconds"] / our["seconds"] for theirs, our in zip(tool.answers, ours.answers, strict=True))
+    memory = f"{tool.memory / 1e6:,.0f} | {(tool.memory - tool.said['resident']) / 1e6:,.0f}"
+    return f"| {tool.name} {tool.said['version']} | {rate:,.1f} | {ratio:.2f} | {step * 1e3:,.1f} | {memory} |"
+
+
+def compare(name: str, options: argparse.Namespace) -> None:
+    """Runs a work and prints its table."""
+    began, work = time.monotonic(), WORKS[name]
+    rounds = options.rounds or work.rounds
+    names = ["eyeline", *(each for each in work.peers if each in options.tools)]
+    tools = [Tool(__file__, each, name, options) for each in names]
+    alternate(tools, rounds, options.warm_up)
+    print(f"\n### {name}\n\n{rounds} rounds of {work.sentences} at a time, beam {work.beam}; {time.monotonic() - began:.0f} s.\n")
+    print("| tool | sentences/s | eyeline's ratio | ms a step | peak memory, MB | of that predicting's, MB |")
+    print("| --- | --: | --: | --: | --: | --: |")
+    for tool in tools:
+        print(row(tool, tools[0], work), flush=True)
+    print(other_torch([tool for tool in tools if not tool.name.startswith("ctranslate2")], tools[0]), end="", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, WORKS, [name for name in TOOLS if name != "eyeline"])
+    options = parser.parse_args()
+    works = {name: small(WORKS[name]) if options.small else WORKS[name] for name in options.works}
+    if options.tool:
+        (work,), tool = works.values(), options.tool
+        answer_lines(PACKAGES.get(tool), options.threads, options.clock, partial(answering, tool, work))
+        return
+    if options.profile:
+        import torch
+
+        torch.set_num_threads(options.threads)
+        for name, work in works.items():
+            predict, batches = TOOLS["eyeline"](work), sources_of(work)
+            predict(batches[3])
+            print_profile(name, partial(predict, batches[3]))
+        return
+    began = time.monotonic()
+    print(heading(options))
+    for name in options.works:
+        compare(name, options)
+    print(f"\n{(time.monotonic() - began) / 60:.0f} minutes, {machine()}")
+
+
+if __name__ == "__main__":
+    main()
