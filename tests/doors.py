@@ -47,7 +47,8 @@ DOORS: Mapping[str, set[str]] = {
     "starter": _DATA | {"data"},
     "compare": _EVERYTHING_INNER - {"starter", "tuning"},
     "quickstart": _EVERYTHING_INNER,
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab"},
+    "serving": _EVERYTHING_INNER,
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "serving"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER,  # the package itself: lends public names, when they are asked for
 }
@@ -82,6 +83,10 @@ HEAVY = {
     "tensorboard",
     "safetensors",
     "optuna",
+    "fastapi",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
 }
 EAGER = ("", "__main__", "cli")  # rooms that must start fast
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}

@@ -31,6 +31,10 @@ OPTIONAL = {
     "unicode_rbnf": "generate",
     "pyarrow": "exchange",
     "optuna": "tune",
+    "fastapi": "serve",
+    "uvicorn": "serve",
+    "prometheus_client": "serve",
+    "python_multipart": "serve",
 }
 COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
 BLOCK = f"import sys; sys.modules.update(dict.fromkeys({sorted(OPTIONAL)!r}))\n"  # importing one of them then fails
@@ -181,7 +185,7 @@ WITHOUT = {
     "every module is imported": (
         "import importlib, pkgutil, eyeline\n"
         "for module in pkgutil.walk_packages(eyeline.__path__, 'eyeline.'):\n"
-        "    if not module.name.endswith('__main__'):\n"
+        "    if not module.name.endswith('__main__') and not module.name.startswith('eyeline.serving'):\n"
         "        importlib.import_module(module.name)\n",
         "",
     ),
@@ -210,6 +214,10 @@ WITHOUT = {
     "Parquet": (
         "from eyeline.text.pairs import read_pairs\nopen('a.parquet', 'wb').close()\nlist(read_pairs(['a.parquet']))\n",
         "this needs pyarrow, which is not installed; pip install 'eyeline[exchange]'",
+    ),
+    "the service": (
+        "from eyeline.cli.serve import serve\nserve(['nothing'])\n",
+        "this needs fastapi, which is not installed; pip install 'eyeline[serve]'",
     ),
     "a journal without TensorBoard": (
         "from pathlib import Path\n"

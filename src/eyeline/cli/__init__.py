@@ -26,6 +26,7 @@ from eyeline.cli.predict import predict
 from eyeline.cli.prepare import prepare
 from eyeline.cli.quickstart import quickstart
 from eyeline.cli.score import score
+from eyeline.cli.serve import serve
 from eyeline.cli.train import train
 from eyeline.cli.tune import tune
 from eyeline.errors import Interrupted, UserError
@@ -41,6 +42,7 @@ COMMANDS = (
     evaluate,
     align,
     attend,
+    serve,
     compare,
     lab,
     average,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
 
 import typer
@@ -208,6 +207,8 @@ def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Ite
     """The lines that one prediction is written as; `text` and `nbest` have `n_best`, whatever is possible."""
     import json
 
+    from eyeline.predictor.answers import as_json
+
     if format_ == "jsonl":
         yield json.dumps(as_json(prediction), ensure_ascii=False)
     elif format_ == "nbest":
@@ -243,11 +244,3 @@ def hard_links(prediction: Prediction) -> Iterator[str]:
     assert prediction.alignment is not None
     targets = len(prediction.tokens) - prediction.finished
     yield format_links(links_from_attention(prediction.alignment, len(prediction.source_tokens) - 1, targets))
-
-
-def as_json(prediction: Prediction) -> dict[str, Any]:
-    """The contract's object of one prediction."""
-    value = asdict(prediction)
-    if value["alignment"] is not None:
-        value["alignment"] = [[round(weight, 8) for weight in row] for row in value["alignment"]]
-    return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -32,6 +33,7 @@ from eyeline.predictor.answers import (
     prediction,
 )
 from eyeline.predictor.ensembles import check_same, mean_of
+from eyeline.predictor.growing import check_single, growing
 from eyeline.predictor.inputs import (
     CHUNK,
     SearchOptions,
@@ -54,6 +56,8 @@ from eyeline.search import score as score_batch
 from eyeline.search.ensemble import Ensemble, Mean, geometric
 from eyeline.text.tokenizers import Encoded
 from eyeline.text.words import is_blank
+
+GREEDY = SearchOptions(beam_size=1)
 
 __all__ = ["Asked", "PairScore", "Predictor", "SearchOptions", "Term", "TooLong", "load"]
 
@@ -233,6 +237,30 @@ class Predictor:
         look = Searcher(self.answering, self.coder, self.config, options, resolve(self.config, options), self.device)
         pieces = [] if self.is_blank(line) else self.reader.fit(line, prefix, 0, 1, None, "sources")
         return [alternative(one, piece, self.coder, nothing) for piece in pieces for one in look.alternatives(piece, count)]
+
+    def stream_tokens(
+        self, source: Any, options: SearchOptions = GREEDY, *, prefix: str = "", terms: Sequence[Term] = ()
+    ) -> Iterator[Prediction]:
+        """One output as it comes: the prediction after each token. The last is what `predict` answers under the same options, and
+        alone carries an alignment; it has END as its last token, or is unfinished.
+
+        Args:
+            source, prefix: as for `predict`.
+            options: greedy (`beam_size` 1, or none) or `sampling`.
+            terms: what the output may not say.
+
+        Raises:
+            UserError, ConfigError: as `predict` does, and for what cannot be told token by token.
+        """
+        check_single(options)
+        (line,), options = check_sources([source], self.config.numbers > 0), replace(options, beam_size=1)
+        settings = resolve(self.config, options)
+        if self.is_blank(line):
+            return iter([empty(line, 1)])
+        reader = self.reader.under(terms) if terms else self.reader
+        (piece,) = reader.fit(line, prefix, 0, 1, options.too_long, "sources")
+        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device)
+        return growing(look, piece, line, self.coder, self._words(piece, reader.parted(line)[0], options))
 
     def _chunk(self, lines: Sequence[tuple[str, str]], reader: Reader, look: Searcher, name: str, first: int) -> list[Prediction]:
         options = look.options

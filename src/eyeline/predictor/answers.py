@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from eyeline.contracts import END, RESERVED, UNKNOWN, Alternative, Hypothesis, Prediction
 from eyeline.data.coding import Coder, Read
@@ -108,6 +109,13 @@ def pair_score(hypothesis: Hypothesis, source: Encoded, target: Encoded) -> Pair
         target_words=target.words,
         p_gen=None if hypothesis.generating is None else list(hypothesis.generating),
     )
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """What `predict --format jsonl` and the service write of a prediction."""
+    rows = prediction.alignment
+    alignment = None if rows is None else [[round(weight, 8) for weight in row] for row in rows]
+    return {**vars(prediction), "alignment": alignment, "n_best": [vars(one) for one in prediction.n_best]}
 
 
 def empty(source: str, n_best: int) -> Prediction:

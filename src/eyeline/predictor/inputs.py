@@ -133,15 +133,16 @@ def with_prefixes(sources: Iterable[str], prefixes: Iterable[str] | None, name: 
         raise DataError(f"there are {count:,} sources, and more prefixes", name, hint="one a source; it may be empty")
 
 
-def check_sources(sources: Iterable[Any], numbers: bool = False) -> list[str]:
+def check_sources(sources: Iterable[Any], numbers: bool = False, name: str = "sources") -> list[str]:
     """The sources as text, once it is sure that they are strings which can be written as UTF-8.
 
     Args:
         numbers: they may be nested lists, arrays or tensors of numbers.
+        name: what messages call them.
     """
     if isinstance(sources, str | bytes) or not isinstance(sources, Iterable):
         raise UserError("sources are a list of strings", type(sources).__name__, 'write model.predict(["…"])')
-    return [_text(source, f"sources[{place}]", vectors.written if numbers else None) for place, source in enumerate(sources)]
+    return [_text(source, f"{name}[{place}]", vectors.written if numbers else None) for place, source in enumerate(sources)]
 
 
 def check_prefixes(prefixes: Iterable[Any] | None) -> list[str] | None:

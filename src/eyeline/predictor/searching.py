@@ -4,7 +4,7 @@ by."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from eyeline.predictor.inputs import SearchOptions, sampled_from
 from eyeline.predictor.risk import least_risk
 from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
 from eyeline.search.limits import Ranking
+from eyeline.search.unfolding import unfold
 
 Way = Callable[..., list[list[Hypothesis]]]  # (model, source, **what all searches take) -> the hypotheses of each source
 
@@ -65,6 +66,16 @@ class Searcher:
             asked = {**self._asked(several, [piece] * len(ways)), "demands": Demands(ways)}
             return [found[0] for found in self._way()(self.model, several, **asked)]
 
+    def unfold(self, piece: Piece) -> Iterator[tuple[Hypothesis, bool]]:
+        """The one output to a piece as it grows, greedy or drawn, and whether it is whole."""
+        source = self.coder.sources([piece.source]).batch(np.zeros(1, dtype=np.int64)).to(self.device)
+        filters = None if self.options.sampling is None else sampled_from(self.options.sampling)
+        return unfold(self.model, source, filters=filters, seed=self._seed, **self._asked(source, [piece]))
+
+    @property
+    def _seed(self) -> int:
+        return self.config.seed if self.options.seed is None else self.options.seed
+
     def _way(self) -> Way:
         options, settings = self.options, self.settings
         if options.sampling is None and not options.mbr:
@@ -75,9 +86,8 @@ class Searcher:
                 diverse_groups=settings.diverse_groups,
                 diversity=settings.diversity,
             )
-        seed = self.config.seed if options.seed is None else options.seed
         filters, samples = sampled_from(options.sampling or ""), settings.beam_size
-        return partial(sample, samples=samples, seed=seed, filters=filters)
+        return partial(sample, samples=samples, seed=self._seed, filters=filters)
 
     def _asked(self, batch: Source, pieces: Sequence[Piece]) -> dict[str, Any]:
         """What all searches take."""

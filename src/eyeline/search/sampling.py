@@ -30,7 +30,7 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 def likeliest(log_probs: Tensor, count: int) -> Tensor:
     """The `count` likeliest (Fan et al. 2018), of equal ones the lower ids."""
     order = log_probs.sort(dim=-1, descending=True, stable=True).indices
-    return log_probs.scatter(-1, order[..., count:], -torch.inf)
+    return log_probs.scatter(-1, order[..., min(count, order.shape[-1]) :], -torch.inf)
 
 
 def in_nucleus(log_probs: Tensor, mass: float) -> Tensor:

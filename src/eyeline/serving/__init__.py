@@ -1,0 +1,1 @@
+"""Runs over HTTP: `models` answers in batches, `app` puts shapes around it that clients know. Needs the extra `serve`."""
