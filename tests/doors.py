@@ -47,10 +47,11 @@ DOORS: Mapping[str, set[str]] = {
     "starter": _DATA | {"data"},
     "compare": _EVERYTHING_INNER - {"starter", "tuning"},
     "quickstart": _EVERYTHING_INNER,
-    "serving": _EVERYTHING_INNER,
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "serving"},
+    "explorer": _EVERYTHING_INNER - {"training", "tuning", "starter", "figures"},
+    "serving": _EVERYTHING_INNER | {"explorer"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "explorer", "serving"},
     "__main__": {"cli"},
-    "": _EVERYTHING_INNER,  # the package itself: lends public names, when they are asked for
+    "": _EVERYTHING_INNER | {"explorer"},  # the package itself: lends public names, when they are asked for
 }
 SAME_ROOM = {
     "config_yaml": "config",

@@ -10,14 +10,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from eyeline.config import Config
     from eyeline.contracts import Prediction
+    from eyeline.explorer import explain
     from eyeline.predictor import Predictor, load
     from eyeline.training import train
 
-__all__ = ["Config", "Prediction", "Predictor", "__version__", "load", "train"]
+__all__ = ["Config", "Prediction", "Predictor", "__version__", "explain", "load", "train"]
 
 _HOMES = {
     "Config": "eyeline.config",
     "Prediction": "eyeline.contracts",
+    "explain": "eyeline.explorer",
     "Predictor": "eyeline.predictor",
     "load": "eyeline.predictor",
     "train": "eyeline.training",
