@@ -42,6 +42,7 @@ DOORS: Mapping[str, set[str]] = {
     "exchange": {"errors"},
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
+    "bulk": _PREDICTOR | {"predictor"},
     "tuning": _RUNS | {"runs", "training", "figures"},
     "lab": _EVERYTHING_INNER - {"tuning"},
     "starter": _DATA | {"data"},
@@ -49,7 +50,7 @@ DOORS: Mapping[str, set[str]] = {
     "quickstart": _EVERYTHING_INNER,
     "explorer": _EVERYTHING_INNER - {"training", "tuning", "starter", "figures"},
     "serving": _EVERYTHING_INNER | {"explorer"},
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "explorer", "serving"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "bulk", "explorer", "serving"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER | {"explorer"},  # the package itself: lends public names, when they are asked for
 }

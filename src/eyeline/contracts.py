@@ -195,6 +195,8 @@ class Prediction:
     n_best: list[Alternative]
     truncated: bool  # the source was cut to fit the model
     finished: bool
+    source_words: list[int | None] = field(default_factory=list)  # the word of each source token, as PairScore has them
+    target_words: list[int | None] = field(default_factory=list)  # of each token; both where there is an alignment
 
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from eyeline.errors import UserError
 
@@ -33,10 +33,10 @@ def beside(path: str | Path) -> Iterator[Path]:
     if path.is_dir():
         raise UserError("a directory is in the place of the file", str(given))
     if path.exists() and not path.is_file():
-        with _refusals(given):
+        with refusals(given):
             yield path
         return
-    with _refusals(given), _private_directory(path) as private:
+    with refusals(given), _private_directory(path) as private:
         yield private / path.name
         _settle(private / path.name, _mode(private))
         os.replace(private / path.name, path)
@@ -47,7 +47,7 @@ def beside(path: str | Path) -> Iterator[Path]:
 def directory_beside(path: str | Path) -> Iterator[Path]:
     """As `beside`, for a directory of files: it appears under its name with all of them on the disk, or not at all."""
     given, path = path, Path(os.path.realpath(path))
-    with _refusals(given), _private_directory(path) as private:
+    with refusals(given), _private_directory(path) as private:
         yield private
         for file in private.iterdir():
             _settle(file, _mode(private))
@@ -106,12 +106,26 @@ def cannot_write(error: OSError, path: str | Path) -> UserError:
 
 
 @contextmanager
-def _refusals(path: str | Path) -> Iterator[None]:
+def refusals(path: str | Path) -> Iterator[None]:
     """An OSError inside becomes a UserError that names `path`."""
     try:
         yield
     except OSError as error:
         raise cannot_write(error, path) from error
+
+
+def claim(stream: IO[Any]) -> bool:
+    """Whether this process is now the only one that has claimed an open file, until it closes it; where the system has no such
+    locks, nobody is kept out."""
+    try:
+        import fcntl
+
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):
+        pass
+    return True
 
 
 @contextmanager

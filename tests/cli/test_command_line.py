@@ -63,7 +63,10 @@ def test_no_command_shows_help(eyeline: Command) -> None:
 def test_a_misspelt_command_a_bad_option_and_a_bad_value_name_the_right_ones(process: Command) -> None:
     assert "Did you mean 'predict'" in process("predcit").error
     assert "--format" in process("predict", "run", "--fromat", "x").error
-    assert "(--format xml); valid: fairseq, jsonl, nbest, text" in process("predict", "run", "--format", "xml").error
+    assert (
+        "(--format xml); valid: fairseq, jsonl, nbest, pharaoh, pharaoh-tokens, text"
+        in process("predict", "run", "--format", "xml").error
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,16 +149,21 @@ def test_too_little_memory_is_no_defect(eyeline: Command, toys: ToyRuns, monkeyp
 
 def test_a_signal_ends_with_130_and_leaves_no_half_output(toys: ToyRuns, tmp_path: Path) -> None:
     command = python("predict", toys.path("luong"), "-o", tmp_path / "out.txt")
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
-        assert waiting.stderr is not None
-        assert waiting.stdin is not None
-        waiting.stdin.write(b"\n" * 100_000)  # more than a pipe holds: when they are written, it is reading
-        waiting.stdin.flush()
-        assert list(tmp_path.iterdir())
-        waiting.send_signal(signal.SIGINT)
-        assert waiting.wait(60) == 130
-        assert waiting.stderr.read() == b"interrupted\n"
-    assert list(tmp_path.iterdir()) == []
+    said, left = {}, {}
+    for lines in (4000, 100_000):  # a part of the first portion, which no pipe holds, and many portions
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as waiting:
+            assert waiting.stderr is not None
+            assert waiting.stdin is not None
+            waiting.stdin.write(b" " * 100_000 + b"\n" * lines)  # when they are written, it is reading
+            waiting.stdin.flush()
+            assert list(tmp_path.iterdir())
+            waiting.send_signal(signal.SIGINT)
+            assert waiting.wait(60) == 130
+            said[lines], left[lines] = waiting.stderr.read(), [path.name for path in tmp_path.iterdir()]
+    assert (said[4000], left[4000]) == (b"interrupted\n", [])
+    assert said[100_000].startswith(b"interrupted: ")
+    assert said[100_000].endswith(b", --resume goes on behind them\n")
+    assert left[100_000] == ["out.txt.partial"]
 
 
 def test_a_closed_pipe_is_quiet(toys: ToyRuns) -> None:
@@ -199,7 +207,7 @@ def test_quiet_silences_notes_and_not_warnings(eyeline: Command, toys: ToyRuns, 
     assert "written" in loud.err
     assert quiet.err == ""
     warned = eyeline("predict", toys.path("luong"), "-q", "--max-length", "1", stdin=b"a b c d\n")
-    assert warned.err == "warning: outputs that did not end before their maximum length: 1 (--max-length)\n"
+    assert warned.err == "warning: outputs that did not end before their maximum length: 1 (--max-length): line 1\n"
 
 
 def test_results_go_to_standard_output_and_nothing_else_does(eyeline: Command, toys: ToyRuns) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeVar
@@ -114,9 +114,9 @@ def writable_path(option: str, path: str) -> str:
     return path
 
 
-def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None = None) -> Iterator[T]:
+def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None = None, before: int = 0) -> Iterator[T]:
     """The items as they come, with how many, how fast and how long still on standard error: a live line on a terminal, plain
-    lines elsewhere."""
+    lines elsewhere. Of `total` an earlier process did the first `before`."""
     import time
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -129,12 +129,12 @@ def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None =
     began = told = time.monotonic()
     with Progress(*columns, console=report.console, transient=True, disable=not live) as progress:
         task = progress.add_task("", total=total, rate=0.0)
-        for number, item in enumerate(items, 1):
+        for number, item in enumerate(items, before + 1):
             yield item
             now = time.monotonic()
             if now - told < (LIVE_EVERY if live else PLAIN_EVERY):
                 continue
-            told, pace = now, number / max(now - began, 1e-9)
+            told, pace = now, (number - before) / max(now - began, 1e-9)
             progress.update(task, completed=number, rate=pace)
             if not live:
                 left = f"  left {duration((total - number) / pace)}" if total else ""
@@ -181,19 +181,19 @@ def input_name(path: str | None) -> str:
     return "standard input" if path is None or path == "-" else path
 
 
-def input_lines(path: str | None, on_bad_line: str, skipped: list[int]) -> Iterator[str]:
+def input_lines(path: str | None, skipped: Callable[[int], None] | None = None) -> Iterator[str]:
     """The lines of a file, or of standard input when `path` is None or `-`.
 
-    A line that is not UTF-8 or holds a NUL stops with its number, or under `skip` stands as an empty line, so that one line in
-    stays one line out; its number is added to `skipped`.
+    A line that is not UTF-8 or holds a NUL stops with its number; or `skipped` is told that, and it stands as an empty line, so
+    that one line in stays one line out.
     """
     from eyeline.text.lines import BadLine, read_lines, require_line
 
     name = input_name(path)
     stream = sys.stdin.buffer if path is None or path == "-" else path
     for line in read_lines(stream, name):
-        if isinstance(line, BadLine) and on_bad_line == "skip":
-            skipped.append(line.number)
+        if isinstance(line, BadLine) and skipped is not None:
+            skipped(line.number)
             yield ""
         else:
             yield require_line(line, name, "--on-bad-line skip answers it with an empty line").text

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections import Counter
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -26,6 +29,7 @@ from eyeline.cli.common import (
     reporter,
     watched,
 )
+from eyeline.cli.formats import ALIGNED, FORMATS, LINKS, written
 from eyeline.cli.searching import (
     Constraints,
     Dictionary,
@@ -43,12 +47,10 @@ from eyeline.cli.searching import (
 )
 
 if TYPE_CHECKING:
-    from eyeline.contracts import Alternative, Prediction
-    from eyeline.predictor import Predictor
+    from eyeline.bulk import Means, Output, Seen
+    from eyeline.contracts import Prediction
+    from eyeline.predictor import Predictor, SearchOptions
     from eyeline.training.reporting import Reporter
-
-FORMATS = ("text", "jsonl", "nbest", "fairseq")
-LOG_2 = 0.6931471805599453  # fairseq writes scores to the base 2, and END in P- but not in H-
 
 
 def predict(
@@ -59,7 +61,11 @@ def predict(
     out: Annotated[
         str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
     ] = None,
-    format_: Annotated[str, typer.Option("--format", help="text, jsonl, nbest (Marian) or fairseq.")] = "text",
+    format_: Annotated[
+        str,
+        typer.Option("--format", help="text, jsonl, nbest (Marian), fairseq, pharaoh (links of words) or pharaoh-tokens."),
+    ] = "text",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a FILE that was interrupted.")] = False,
     beam_size: Annotated[int | None, typer.Option("--beam-size", help="Hypotheses kept; 1 is greedy.", min=1)] = None,
     n_best: Annotated[int, typer.Option("--n-best", help="Outputs a line, best first; at most the beam size.", min=1)] = 1,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help="Rank by score / length^P.", min=0)] = None,
@@ -106,18 +112,13 @@ def predict(
 
     A line of white space alone is answered with an empty line. Where the run has features, a line is TEXT, a tab, and A;B;C.
     Where its sources are numbers, a line is JSON: a list of elements, or an object with a "source".
-    """
-    from eyeline.errors import ConfigError, nearest
 
-    for name, value, valid in (
-        ("--format", format_, FORMATS),
-        ("--too-long", too_long or "error", ("error", "truncate", "split")),
-        ("--on-bad-line", on_bad_line, ("error", "skip")),
-    ):
-        if value not in valid:
-            raise ConfigError("not a valid value", f"{name} {value}", nearest(value, valid))
+    What goes to a FILE is kept as far as it is done when something ends the command, and --resume goes on behind it.
+    """
+    _check(format_, n_best, too_long, on_bad_line, out, resume)
     predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
-    from eyeline.predictor.inputs import CHUNK, SearchOptions
+    from eyeline.bulk import Seen, predict_lines
+    from eyeline.predictor.inputs import CHUNK, SearchOptions, with_prefixes
     from eyeline.predictor.terms import read_terms
     from eyeline.predictor.unknown import read_dictionary
 
@@ -129,7 +130,7 @@ def predict(
         max_length=max_length,
         batch_tokens=batch_tokens,
         too_long=cast("Any", too_long),
-        attention=format_ == "fairseq" or (format_ == "jsonl" and attention),
+        attention=format_ in ALIGNED or (format_ == "jsonl" and attention),
         coverage_penalty=coverage_penalty,
         no_repeat_ngram=no_repeat_ngram,
         length_normalization=cast("Any", length_normalization),
@@ -143,27 +144,99 @@ def predict(
         replace_unknown=replace_unknown,
         dictionary=None if dictionary is None else read_dictionary(dictionary),
     )
-    terms = [] if constraints is None else read_terms(constraints)
-    prefixes = None if prefix is None else input_lines(prefix, "error", [])
-    report, counts, skipped = reporter(quiet, verbose), Counter[str](), list[int]()
+    ask = predictor.answerer(options, [] if constraints is None else read_terms(constraints), input_name(source))
+    report, skipped = reporter(quiet, verbose), Seen()
     typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line
-    given = input_lines(source, on_bad_line, skipped)
+    given = input_lines(source, partial(skipped.add, "skipped") if on_bad_line == "skip" else None)
     if on_bad_line == "skip":
         given = _possible(predictor, given, skipped)
-    at_once = 1 if typed else CHUNK
-    coming = predictor.stream(given, options, prefixes=prefixes, terms=terms, name=input_name(source), at_once=at_once)
-    with output(out) as stream:
-        for number, prediction in enumerate(watched(coming, report, "lines", count_lines(source))):
-            _count(counts, prediction, predictor.config.most_tokens[0])
-            write(stream, format_, number, prediction, n_best)
-            if typed:
-                stream.flush()
-    _warn(report, predictor, counts, skipped, too_long)
+    coming = with_prefixes(given, None if prefix is None else input_lines(prefix), input_name(source))
+    files = {"--constraints": constraints, "--dictionary": dictionary}
+    others = {"--format": format_, "--on-bad-line": on_bad_line, "--ensemble-mean": ensemble_mean}
+    with _output(out, resume, typed, partial(_means, predictor, ensemble, options, files, others)) as place:
+        made = predict_lines(
+            ask,
+            coming,
+            place,
+            partial(_form, predictor, format_, n_best),
+            longest=predictor.config.most_tokens[0],
+            at_once=1 if typed else CHUNK,
+            attention=options.attention,
+        )
+        for _ in watched(made, report, "lines", count_lines(source), place.lines):
+            pass
+    _warn(report, predictor, place.seen, skipped, too_long)
     if source is not None and source.lower().endswith((".tsv", ".tsv.gz")) and not predictor.run.source.features:
         report.warn(f"every line of {source} was taken as source text, tabs included; `eyeline evaluate` reads pairs")
 
 
-def _possible(predictor: Predictor, lines: Iterator[str], skipped: list[int]) -> Iterator[str]:
+def _check(format_: str, n_best: int, too_long: str | None, on_bad_line: str, out: str | None, resume: bool) -> None:
+    """Raises ConfigError for options that cannot be, or not together."""
+    from eyeline.errors import ConfigError, nearest
+
+    for name, value, valid in (
+        ("--format", format_, FORMATS),
+        ("--too-long", too_long or "error", ("error", "truncate", "split")),
+        ("--on-bad-line", on_bad_line, ("error", "skip")),
+    ):
+        if value not in valid:
+            raise ConfigError("not a valid value", f"{name} {value}", nearest(value, valid))
+    if format_ in LINKS and n_best > 1:
+        raise ConfigError(
+            "alignments are of the best output alone", f"--format {format_} --n-best {n_best}", "leave --n-best out"
+        )
+    if format_ in LINKS and too_long == "split":
+        raise ConfigError("sources in pieces have no alignment", f"--format {format_} --too-long split", "truncate, or error")
+    if resume and not _is_file(out):
+        raise ConfigError("only a file can be gone on with", "--resume", "name it with -o FILE")
+
+
+def _is_file(path: str | None) -> bool:
+    """Whether an output is a file, there or to be: standard output, a device and a pipe are none."""
+    return path not in (None, "-") and (not os.path.exists(path) or os.path.isfile(path) or os.path.isdir(path))
+
+
+@contextmanager
+def _output(path: str | None, resume: bool, typed: bool, means: Callable[[], Means]) -> Iterator[Output]:
+    """Where predictions go."""
+    from eyeline.bulk import ToStream, resumable
+
+    if path is None or not _is_file(path):
+        with output(path) as stream:
+            yield ToStream(stream, typed)
+    else:
+        with resumable(Path(path), means(), resume) as place:
+            yield place
+
+
+def _means(
+    predictor: Predictor,
+    ensemble: list[str] | None,
+    options: SearchOptions,
+    files: Mapping[str, str | None],
+    others: dict[str, Any],
+) -> Means:
+    """What the bytes of an output depend on."""
+    from dataclasses import asdict, replace
+
+    from eyeline import __version__
+    from eyeline.bulk import Means, files_digest, run_digest
+
+    runs = {"the run": predictor.run.path, **{f"--ensemble {path}": Path(path) for path in ensemble or ()}}
+    digests = {name: run_digest(path) for name, path in runs.items()}
+    digests |= {name: files_digest([Path(path)]) for name, path in files.items() if path is not None}
+    return Means.of(digests, {**asdict(replace(options, dictionary=None)), **others, "version": __version__})
+
+
+def _form(predictor: Predictor, format_: str, n_best: int, number: int, prediction: Prediction) -> bytes:
+    if format_ in LINKS and prediction.tokens and prediction.alignment is None:
+        from eyeline.evaluation.alignments import no_attention
+
+        raise no_attention(predictor)
+    return written(format_, number, prediction, n_best)
+
+
+def _possible(predictor: Predictor, lines: Iterator[str], skipped: Seen) -> Iterator[str]:
     """The lines, with an empty one for each that the run cannot take for a source."""
     from eyeline.errors import UserError
 
@@ -171,76 +244,24 @@ def _possible(predictor: Predictor, lines: Iterator[str], skipped: list[int]) ->
         try:
             predictor.read(line)
         except UserError:
-            skipped.append(number)
+            skipped.add("skipped", number)
             line = ""
         yield line
 
 
-def _count(counts: Counter[str], prediction: Prediction, most: int) -> None:
-    """Counts what a person should hear of at the end."""
-    counts["unfinished"] += not prediction.finished
-    counts["long"] += prediction.truncated or len(prediction.source_tokens) - 1 > most
-
-
-def _warn(report: Reporter, predictor: Predictor, counts: Counter[str], skipped: list[int], too_long: str | None) -> None:
-    if counts["long"]:
+def _warn(report: Reporter, predictor: Predictor, seen: Seen, skipped: Seen, too_long: str | None) -> None:
+    """Tells of lines that a person should look at."""
+    if long := seen.counts.get("long"):
         done = {"truncate": "cut to it", "split": "predicted in pieces"}.get(too_long or "", "predicted whole")
         _, bound = predictor.config.most_tokens
-        report.warn(f"sources of more tokens than {bound}: {counts['long']:,}, {done} (--too-long)")
-    if counts["unfinished"]:
-        report.warn(f"outputs that did not end before their maximum length: {counts['unfinished']:,} (--max-length)")
-    if skipped:
+        report.warn(f"sources of more tokens than {bound}: {long:,}, {done} (--too-long): {_lines(seen, 'long')}")
+    if unfinished := seen.counts.get("unfinished"):
+        what = f"outputs that did not end before their maximum length: {unfinished:,} (--max-length)"
+        report.warn(f"{what}: {_lines(seen, 'unfinished')}")
+    if count := skipped.counts.get("skipped"):
         what = "text" if not predictor.config.points else "source"
-        first = ", ".join(map(str, skipped[:5])) + (" …" if len(skipped) > 5 else "")
-        report.warn(f"lines that are no {what}, answered with an empty line: {len(skipped):,} ({first})")
+        report.warn(f"lines that are no {what}, answered with an empty line: {count:,} ({skipped.places('skipped')})")
 
 
-def write(stream: BinaryIO, format_: str, number: int, prediction: Prediction, n_best: int) -> None:
-    """One prediction in one of the FORMATS."""
-    from eyeline.text.lines import output_line
-
-    for line in lines(format_, number, prediction, n_best):
-        stream.write(output_line(line))
-
-
-def lines(format_: str, number: int, prediction: Prediction, n_best: int) -> Iterator[str]:
-    """The lines that one prediction is written as; `text` and `nbest` have `n_best`, whatever is possible."""
-    import json
-
-    from eyeline.predictor.answers import as_json
-
-    if format_ == "jsonl":
-        yield json.dumps(as_json(prediction), ensure_ascii=False)
-    elif format_ == "nbest":
-        for alternative in all_of(prediction, n_best):
-            yield f"{number} ||| {alternative.text} ||| F0= {alternative.score:.6f} ||| {alternative.normalized_score:.6f}"
-    elif format_ == "fairseq":
-        yield f"S-{number}\t{prediction.source}"
-        for alternative in prediction.n_best:
-            score, said = alternative.normalized_score / LOG_2, alternative.tokens[: -1 if alternative.finished else None]
-            yield f"H-{number}\t{score:.6f}\t{' '.join(said)}"
-            yield f"D-{number}\t{score:.6f}\t{alternative.text}"
-            yield f"P-{number}\t{' '.join(f'{score / LOG_2:.4f}' for score in alternative.token_scores)}"
-        if prediction.alignment is not None:
-            yield f"A-{number}\t{' '.join(hard_links(prediction))}"
-    else:
-        for alternative in all_of(prediction, n_best):
-            yield alternative.text
-
-
-def all_of(prediction: Prediction, n_best: int) -> Iterator[Alternative]:
-    """The n-best list with exactly `n_best` entries: those that no output is left for are empty and impossible."""
-    from eyeline.contracts import Alternative
-
-    yield from prediction.n_best
-    for _ in range(n_best - len(prediction.n_best)):
-        yield Alternative("", float("-inf"), float("-inf"), [], [], False)
-
-
-def hard_links(prediction: Prediction) -> Iterator[str]:
-    """`source-target` of each output token's heaviest source token, END of either side apart."""
-    from eyeline.metrics.alignment import format_links, links_from_attention
-
-    assert prediction.alignment is not None
-    targets = len(prediction.tokens) - prediction.finished
-    yield format_links(links_from_attention(prediction.alignment, len(prediction.source_tokens) - 1, targets))
+def _lines(seen: Seen, kind: str) -> str:
+    return f"line{'s' if seen.counts[kind] > 1 else ''} {seen.places(kind)}"

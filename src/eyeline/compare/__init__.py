@@ -15,7 +15,7 @@ from eyeline.compare.preparing import LOCK, points, prepared
 from eyeline.compare.running import Machine, measure_speeds, run_members, write_job
 from eyeline.config_compare import Comparison
 from eyeline.errors import RunError
-from eyeline.files import write_json
+from eyeline.files import claim, write_json
 from eyeline.training.reporting import Reporter
 
 __all__ = ["Machine", "compare", "conclusion", "points", "summary"]
@@ -73,19 +73,13 @@ def compare(
 
 @contextmanager
 def _alone(out: Path) -> Iterator[None]:
-    """Two comparisons in one folder would train over each other. Where the system has no such locks, nobody is kept out."""
+    """Two comparisons in one folder would train over each other."""
     if out.exists() and not out.is_dir():
         raise RunError("a file is in the way", str(out), "name another --out")
     out.mkdir(parents=True, exist_ok=True)
     with (out / LOCK).open("w") as stream:
-        try:
-            import fcntl
-
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:
-            pass
-        except BlockingIOError:
-            raise RunError("another comparison is at work here", str(out), "wait for it, or name another --out") from None
+        if not claim(stream):
+            raise RunError("another comparison is at work here", str(out), "wait for it, or name another --out")
         yield
 
 

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,6 +107,10 @@ class Coder(ABC):
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         """How the ids of an output to `source` are shown."""
 
+    @abstractmethod
+    def words(self, ids: Sequence[int], source: Read) -> list[int | None]:
+        """The word of each id in what `decode` says, from 0; None for one that is in no word."""
+
     def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
         """An output with the tokens at some places written as other words, place -> word: as ids, and a source whose own words
         these are besides. Where outputs have no text there are no such words."""
@@ -149,6 +154,9 @@ class Vocabulary(Coder):
 
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         return self.target.tokens_of(ids, source.typed)
+
+    def words(self, ids: Sequence[int], source: Read) -> list[int | None]:
+        return self.target.decoded_word_index(ids, source.typed)
 
     def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
         return _with_words(self.target, ids, source, words)
@@ -206,6 +214,9 @@ class Copies(Coder):
 
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         return self.target.tokens_of(ids, source.typed)
+
+    def words(self, ids: Sequence[int], source: Read) -> list[int | None]:
+        return self.target.decoded_word_index(ids, source.typed)
 
     def with_words(self, ids: Sequence[int], source: Read, words: Mapping[int, str]) -> tuple[list[int], Read]:
         return _with_words(self.target, ids, source, words)
@@ -268,6 +279,10 @@ class Positions(Coder):
 
     def tokens(self, ids: Sequence[int], source: Read) -> list[str]:
         return [str(number - FIRST) if number >= FIRST else RESERVED[number] for number in ids]
+
+    def words(self, ids: Sequence[int], source: Read) -> list[int | None]:
+        pointed = itertools.count()
+        return [next(pointed) if number >= FIRST else None for number in ids]
 
     def compared(self, text: str) -> str:
         return vectors.written_positions(vectors.positions(text))

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from eyeline.config import Config
 from eyeline.config_models import PointerGeneratorTransformerSettings, StateSpaceSettings, TransformerSettings
 from eyeline.errors import UserError
@@ -19,9 +16,8 @@ from eyeline.metrics import (
     GoldLinks,
     Links,
     alignment_scores,
-    attention_between_words,
+    attention_links,
     format_links,
-    links_from_attention,
     parse_links,
 )
 from eyeline.predictor import Predictor, SearchOptions
@@ -71,7 +67,7 @@ def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> 
     asked = predictor.asked(given_pairs(predictor, pairs))
     for place, score in predictor.scores(asked, SearchOptions(), attention=True):
         if score.alignment is None:
-            raise _no_attention(predictor)
+            raise no_attention(predictor)
         (links[place],) = attention_links([score.alignment], score.source_words, score.target_words, words=words)
     return links
 
@@ -79,18 +75,6 @@ def align_pairs(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> 
 def given_pairs(predictor: Predictor, pairs: Sequence[Pair]) -> list[tuple[str, str]]:
     """The pairs as a predictor is given them."""
     return list(zip(source_lines(predictor, pairs), (pair.target for pair in pairs), strict=True))
-
-
-def attention_links(
-    weights: ArrayLike, source_words: Sequence[int | None], target_words: Sequence[int | None], *, words: bool
-) -> list[Links]:
-    """The links of each of several attentions of one pair, [attentions, T, S], END on both sides: between words, or tokens."""
-    matrices = np.asarray(weights)
-    targets, sources = len(target_words), len(source_words)
-    if words:
-        matrices = attention_between_words(matrices, source_words, target_words)
-        targets, sources = matrices.shape[-2:]
-    return [links_from_attention(matrix, sources, targets) for matrix in matrices]
 
 
 def gold_links(predictor: Predictor, pairs: Sequence[Pair], *, words: bool) -> list[GoldLinks] | None:
@@ -163,19 +147,20 @@ def alignment_matrix(
     if target is None:
         prediction = predictor.predict([source], beam_size=beam_size)[0]
         if prediction.alignment is None:
-            raise _no_attention(predictor)
+            raise no_attention(predictor)
         note = f"{name}: predicted, log-probability {prediction.score:.3f}"
         return AlignmentMatrix(
             prediction.source_tokens, prediction.tokens, prediction.alignment, heading(shown, prediction.text), note
         )
     score = predictor.score([(source, target)], attention=True)[0]
     if score.alignment is None:
-        raise _no_attention(predictor)
+        raise no_attention(predictor)
     note = f"{name}: given, log-probability {score.score:.3f}"
     return AlignmentMatrix(score.source_tokens, score.tokens, score.alignment, heading(shown, target), note)
 
 
-def _no_attention(predictor: Predictor) -> UserError:
+def no_attention(predictor: Predictor) -> UserError:
+    """What is said where an architecture has nothing to show."""
     return UserError(
         "this architecture looks at its source once and has no attention to show",
         f"model.architecture={predictor.config.model.architecture}",

@@ -14,8 +14,8 @@ from eyeline.config_models import Seq2SeqSettings, StateSpaceSettings, Transform
 from eyeline.data.batches import sequential_batches
 from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, DataError, RunError
-from eyeline.evaluation.alignments import Head, align_pairs, attention_links, given_pairs, gold_links, shown_head
-from eyeline.metrics import AlignmentScores, GoldLinks, LinkCounts, Links
+from eyeline.evaluation.alignments import Head, align_pairs, given_pairs, gold_links, shown_head
+from eyeline.metrics import AlignmentScores, GoldLinks, LinkCounts, Links, attention_links
 from eyeline.predictor import Predictor
 from eyeline.runs import save_config
 from eyeline.text.records import Pair

@@ -14,14 +14,14 @@ from eyeline.data.batches import sequential_batches
 from eyeline.data.corpus import Corpus
 from eyeline.errors import ConfigError, DataError, UserError
 from eyeline.evaluation import gold_links
-from eyeline.evaluation.alignments import attention_links, given_pairs
+from eyeline.evaluation.alignments import given_pairs
 from eyeline.figures import Line, Panel
 from eyeline.lab.bench import Bench, Experiment, Names, chosen
 from eyeline.lab.findings import Findings, Table
 from eyeline.lab.looks import looks
 from eyeline.lab.practice import backwards, corpus_of, exact, model_of, practise, sequences
 from eyeline.ladder import Seq2Seq
-from eyeline.metrics import GoldLinks, LinkCounts, Links
+from eyeline.metrics import GoldLinks, LinkCounts, Links, attention_links
 from eyeline.metrics.base import Numbers
 from eyeline.metrics.significance import interval
 

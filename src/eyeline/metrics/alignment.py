@@ -153,6 +153,22 @@ def attention_between_words(
     return averaged
 
 
+def attention_links(
+    weights: ArrayLike, source_words: Sequence[int | None], target_words: Sequence[int | None], *, words: bool
+) -> list[Links]:
+    """The links of each of several attentions of one pair, [attentions, T, S]: between words, or tokens.
+
+    Args:
+        source_words, target_words: as for `attention_between_words`; END has none, and is linked to nothing.
+    """
+    matrices = np.asarray(weights)
+    targets, sources = len(target_words), len(source_words)
+    if words:
+        matrices = attention_between_words(matrices, source_words, target_words)
+        targets, sources = matrices.shape[-2:]
+    return [links_from_attention(matrix, sources, targets) for matrix in matrices]
+
+
 def _percent(part: int, whole: int, empty: float) -> float:
     return 100 * part / whole if whole else empty
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -36,6 +36,7 @@ from eyeline.predictor.ensembles import check_same, mean_of
 from eyeline.predictor.growing import check_single, growing
 from eyeline.predictor.inputs import (
     CHUNK,
+    Line,
     SearchOptions,
     TooLong,
     check_pairs,
@@ -208,12 +209,22 @@ class Predictor:
             name: of the file, for messages.
             at_once: most lines that are taken from `sources` before the first of them is answered.
         """
-        settings = resolve(self.config, options)
-        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device)
-        reader, first = self.reader.under(terms) if terms else self.reader, 1
+        ask, first = self.answerer(options, terms, name), 1
         for lines in chunks(with_prefixes(sources, prefixes, name), at_once, options.attention):
-            yield from self._chunk(lines, reader, look, name, first)
+            yield from ask(lines, first)
             first += len(lines)
+
+    def answerer(
+        self, options: SearchOptions, terms: Sequence[Term] = (), name: str = "sources"
+    ) -> Callable[[Sequence[Line], int], list[Prediction]]:
+        """What answers a portion of lines, the first of which has the given number, from 1. Raises ConfigError."""
+        look = Searcher(self.answering, self.coder, self.config, options, resolve(self.config, options), self.device)
+
+        def ask(lines: Sequence[Line], first: int) -> list[Prediction]:
+            reader = self.reader.under(terms) if terms else self.reader  # anew: what it remembers of phrases grows with lines
+            return self._chunk(lines, reader, look, name, first)
+
+        return ask
 
     def alternatives(
         self, source: Any, prefix: str = "", *, count: int = 5, beam_size: int | None = None, max_length: int | None = None
@@ -262,7 +273,7 @@ class Predictor:
         look = Searcher(self.answering, self.coder, self.config, options, settings, self.device)
         return growing(look, piece, line, self.coder, self._words(piece, reader.parted(line)[0], options))
 
-    def _chunk(self, lines: Sequence[tuple[str, str]], reader: Reader, look: Searcher, name: str, first: int) -> list[Prediction]:
+    def _chunk(self, lines: Sequence[Line], reader: Reader, look: Searcher, name: str, first: int) -> list[Prediction]:
         options = look.options
         answers = [empty(line, options.n_best) for line, _ in lines]  # what stays of them is the blank ones'
         asked: list[Piece] = []

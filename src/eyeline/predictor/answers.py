@@ -63,6 +63,8 @@ def prediction(
     """The answer to one piece of `line`."""
     n_best = [alternative(hypothesis, piece, coder, words) for hypothesis in hypotheses]
     first, weights = n_best[0], hypotheses[0].attention.get("source") if attention else None
+    linked = weights is not None
+    ids, source = _written(hypotheses[0], piece, coder, words) if linked else ([], piece.source)
     return Prediction(
         source=line,
         text=first.text,
@@ -75,16 +77,14 @@ def prediction(
         n_best=n_best,
         truncated=piece.cut,
         finished=first.finished,
+        source_words=piece.source.encoded.words if linked else [],
+        target_words=coder.words(ids[: len(ids) - first.finished], source) if linked else [],
     )
 
 
 def alternative(hypothesis: Hypothesis, piece: Piece, coder: Coder, words: Words) -> Alternative:
-    """An output as a person reads it. What is unknown in a prefix stands as it was typed."""
-    instead = dict(words(hypothesis))
-    if piece.prefix is not None:
-        typed = (surface.strip(" ") for surface in piece.prefix.surfaces)
-        instead.update({place: word for place, word in enumerate(typed) if hypothesis.ids[place : place + 1] == (UNKNOWN,)})
-    ids, source = coder.with_words(hypothesis.ids, piece.source, instead)
+    """An output as a person reads it."""
+    ids, source = _written(hypothesis, piece, coder, words)
     return Alternative(
         text=coder.decode(ids, source),
         score=hypothesis.score,
@@ -93,6 +93,16 @@ def alternative(hypothesis: Hypothesis, piece: Piece, coder: Coder, words: Words
         token_scores=list(hypothesis.token_scores),
         finished=hypothesis.finished,
     )
+
+
+def _written(hypothesis: Hypothesis, piece: Piece, coder: Coder, words: Words) -> tuple[list[int], Read]:
+    """What is written of an output: its ids, and the source whose own words some of these are. What is unknown in a prefix stands
+    as it was typed."""
+    instead = dict(words(hypothesis))
+    if piece.prefix is not None:
+        typed = (surface.strip(" ") for surface in piece.prefix.surfaces)
+        instead.update({place: word for place, word in enumerate(typed) if hypothesis.ids[place : place + 1] == (UNKNOWN,)})
+    return coder.with_words(hypothesis.ids, piece.source, instead)
 
 
 def pair_score(hypothesis: Hypothesis, source: Encoded, target: Encoded) -> PairScore:
@@ -115,7 +125,9 @@ def as_json(prediction: Prediction) -> dict[str, Any]:
     """What `predict --format jsonl` and the service write of a prediction."""
     rows = prediction.alignment
     alignment = None if rows is None else [[round(weight, 8) for weight in row] for row in rows]
-    return {**vars(prediction), "alignment": alignment, "n_best": [vars(one) for one in prediction.n_best]}
+    value = {**vars(prediction), "alignment": alignment, "n_best": [vars(one) for one in prediction.n_best]}
+    del value["source_words"], value["target_words"]
+    return value
 
 
 def empty(source: str, n_best: int) -> Prediction:

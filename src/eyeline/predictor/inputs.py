@@ -14,6 +14,7 @@ from eyeline.search.sampling import Filter, drawn_from
 from eyeline.text import vectors
 
 TooLong = Literal["error", "truncate", "split"]
+Line = tuple[str, str]  # a source, and what its output begins with
 CHUNK = 4096  # lines that are sorted by length together: enough to fill batches with like lengths
 CHUNK_SIZE = 4_000_000  # characters of a chunk, or cells of its alignments: at about 32 bytes a cell, 128 MB
 
@@ -102,10 +103,10 @@ def sampled_from(text: str) -> tuple[Filter, ...]:
     return drawn_from(**values)
 
 
-def chunks(lines_in: Iterable[tuple[str, str]], at_once: int, attention: bool) -> Iterator[list[tuple[str, str]]]:
+def chunks(lines_in: Iterable[Line], at_once: int, attention: bool) -> Iterator[list[Line]]:
     """Lines and their prefixes in portions of at most `at_once`, fewer where they are long: alignments grow with the square of
     the length."""
-    lines: list[tuple[str, str]] = []
+    lines: list[Line] = []
     size = 0
     for line in lines_in:
         lines.append(line)
@@ -117,7 +118,7 @@ def chunks(lines_in: Iterable[tuple[str, str]], at_once: int, attention: bool) -
         yield lines
 
 
-def with_prefixes(sources: Iterable[str], prefixes: Iterable[str] | None, name: str) -> Iterator[tuple[str, str]]:
+def with_prefixes(sources: Iterable[str], prefixes: Iterable[str] | None, name: str) -> Iterator[Line]:
     """Each source with what its output begins with. Raises DataError where there are not as many of both."""
     if prefixes is None:
         yield from ((source, "") for source in sources)
