@@ -55,13 +55,15 @@ WORKS = {
 }
 
 
-def eyeline(work: Decoding) -> Predict:
+def eyeline(work: Decoding, rounded: bool = False) -> Predict:
     from eyeline.data.corpus import Corpus, Sequences, Sources
     from eyeline.ladder import build
+    from eyeline.nn.packed import pack, round_weights
     from eyeline.search import search
 
     V = work.model.vocabulary
     model = build(eyeline_settings(work.model), V, V, shared=True).eval()
+    model = round_weights(model) if rounded else pack(model)
     bounds = {"min_length": work.tokens - 1, "max_length": work.tokens - 1}
 
     def predict(sources: list[Ids]) -> int:
@@ -189,6 +191,7 @@ def small(work: Decoding) -> Decoding:
 
 TOOLS: dict[str, Callable[[Decoding], Predict]] = {
     "eyeline": eyeline,
+    "eyeline-int8": lambda work: eyeline(work, rounded=True),
     "ctranslate2": ctranslate2,
     "ctranslate2-int8": lambda work: ctranslate2(work, "int8"),
     "huggingface": huggingface,
@@ -197,6 +200,7 @@ TOOLS: dict[str, Callable[[Decoding], Predict]] = {
 }
 PACKAGES = {
     "eyeline": "eyeline",
+    "eyeline-int8": "eyeline",
     "ctranslate2": "ctranslate2",
     "ctranslate2-int8": "ctranslate2",
     "huggingface": "transformers",

@@ -19,7 +19,7 @@ _TEXT = {"errors", "contracts", "config", "files"}
 _DATA = _TEXT | {"text"}
 _LADDER = {"errors", "contracts", "config", "nn"}
 _RUNS = _TEXT | {"text", "ladder"}
-_PREDICTOR = _RUNS | {"runs", "data", "search", "metrics", "loss"}
+_PREDICTOR = _RUNS | {"runs", "data", "search", "metrics", "loss", "nn"}
 _EVALUATION = _PREDICTOR | {"predictor", "training", "figures"}
 _EVERYTHING_INNER = _EVALUATION | {"nn", "evaluation", "starter", "tuning"}
 

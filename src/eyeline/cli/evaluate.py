@@ -31,6 +31,7 @@ from eyeline.cli.searching import (
     EnsembleMean,
     LengthNormalization,
     Mbr,
+    Precision,
     Sampling,
     open_ensemble,
 )
@@ -57,6 +58,7 @@ def evaluate(
     mbr: Mbr = 0,
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
+    precision: Precision = "fp32",
     batch_tokens: BatchTokens = None,
     geometry: Annotated[
         str | None,
@@ -86,7 +88,7 @@ def evaluate(
     Every score stands beside its signature and a 95 % bootstrap interval; quality by source length, the outputs furthest off, and
     what is out of the ordinary follow. With --against, each difference has an interval and two tests.
     """
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
     from eyeline.evaluation import compare_outputs, diagnose, measure, other_outputs, read_for, render, render_comparison, worst
     from eyeline.files import write_json
     from eyeline.predictor import SearchOptions

@@ -41,6 +41,7 @@ from eyeline.cli.searching import (
     MaxLengthRatio,
     Mbr,
     MinLengthRatio,
+    Precision,
     ReplaceUnknown,
     Sampling,
     open_ensemble,
@@ -91,6 +92,7 @@ def predict(
     dictionary: Dictionary = None,
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
+    precision: Precision = "fp32",
     batch_tokens: BatchTokens = None,
     too_long: Annotated[
         str | None,
@@ -116,7 +118,7 @@ def predict(
     What goes to a FILE is kept as far as it is done when something ends the command, and --resume goes on behind it.
     """
     _check(format_, n_best, too_long, on_bad_line, out, resume)
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
     from eyeline.bulk import Seen, predict_lines
     from eyeline.predictor.inputs import CHUNK, SearchOptions, with_prefixes
     from eyeline.predictor.terms import read_terms
@@ -152,7 +154,7 @@ def predict(
         given = _possible(predictor, given, skipped)
     coming = with_prefixes(given, None if prefix is None else input_lines(prefix), input_name(source))
     files = {"--constraints": constraints, "--dictionary": dictionary}
-    others = {"--format": format_, "--on-bad-line": on_bad_line, "--ensemble-mean": ensemble_mean}
+    others = {"--format": format_, "--on-bad-line": on_bad_line, "--ensemble-mean": ensemble_mean, "--precision": precision}
     with _output(out, resume, typed, partial(_means, predictor, ensemble, options, files, others)) as place:
         made = predict_lines(
             ask,

@@ -21,7 +21,7 @@ from eyeline.cli.common import (
     output,
     reporter,
 )
-from eyeline.cli.searching import Ensemble, EnsembleMean, LengthNormalization, open_ensemble
+from eyeline.cli.searching import Ensemble, EnsembleMean, LengthNormalization, Precision, open_ensemble
 
 
 def score(
@@ -36,6 +36,7 @@ def score(
     length_normalization: LengthNormalization = None,
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
+    precision: Precision = "fp32",
     batch_tokens: BatchTokens = None,
     columns: ColumnsOption = None,
     on_bad_line: OnBadLine = None,
@@ -50,7 +51,7 @@ def score(
 
     if format_ not in ("text", "jsonl"):
         raise ConfigError("not a valid value", f"--format {format_}", nearest(format_, ("text", "jsonl")))
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
     from eyeline.cli.common import write_json_lines
     from eyeline.evaluation import read_for, source_lines
 

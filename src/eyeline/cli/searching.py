@@ -56,11 +56,24 @@ Dictionary = Annotated[
 ]
 
 
+Precision = Annotated[
+    str, typer.Option("--precision", help="fp32, or int8: weights rounded to 8 bits, faster and less exact; on a CPU.")
+]
+
+
 def open_ensemble(
-    path: str, others: list[str] | None, mean: str, device: str, threads: int | None, seed: int | None = None
+    path: str,
+    others: list[str] | None,
+    mean: str,
+    device: str,
+    threads: int | None,
+    seed: int | None = None,
+    precision: str = "fp32",
 ) -> Predictor:
     """The run at `path`, alone or together with others, ready to predict."""
     name = prepare(device, threads, seed)
     from eyeline.predictor import load
+    from eyeline.predictor.precision import keep_freed_memory
 
-    return load(path, name, ensemble=others or (), ensemble_mean=mean)
+    keep_freed_memory()
+    return load(path, name, ensemble=others or (), ensemble_mean=mean, precision=precision)

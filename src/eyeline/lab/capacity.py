@@ -27,7 +27,7 @@ class CapacitySettings(Settings):
     """V, kinds of symbols: log2 V bits each"""
     longest: Whole = Field(16, ge=2)
     """symbols of the longest source of training, and of the tests"""
-    steps: Whole = Field(300, ge=1)
+    steps: Whole = Field(900, ge=1)
     """updates of each"""
     tested: Whole = Field(60, ge=10)
     """sources at each length"""

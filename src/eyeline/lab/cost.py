@@ -49,7 +49,7 @@ UNFUSED = "transformer, not fused"
 class CostSettings(Settings):
     models: Names = tuple(MODELS)
     """what is measured"""
-    lengths: Wholes = (64, 128, 256, 512, 1024)
+    lengths: Wholes = (64, 256, 1024, 2048, 4096)
     """of sources that are read, and of targets at which a symbol is said"""
     size: Whole = Field(64, ge=8, multiple_of=8)
     """width of states, in two heads; one layer on each side"""

@@ -36,7 +36,7 @@ class DilutionSettings(Settings):
     """symbols that follow the first, the END mark apart"""
     size: Whole = Field(64, ge=8, multiple_of=8)
     """width of states"""
-    steps: Whole = Field(150, ge=1)
+    steps: Whole = Field(450, ge=1)
     """updates of the trained ones, which learn to say symbols backwards: the first is said last"""
     trained_to: Whole = Field(10, ge=2)
     """the longest source of their training"""

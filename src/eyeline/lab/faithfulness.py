@@ -32,7 +32,7 @@ QUANTILES = tuple(range(0, 101, 5))
 class FaithfulnessSettings(Settings):
     rungs: Names = RUNGS
     """what is trained to reverse, when no run is given; every one needs attention"""
-    steps: Whole = Field(200, ge=1)
+    steps: Whole = Field(600, ge=1)
     """updates of each"""
     size: Whole = Field(64, ge=8, multiple_of=8)
     """width"""

@@ -13,6 +13,7 @@ from eyeline.nn.attention import (
     masked_softmax,
     scaled_dot_product_attention,
 )
+from eyeline.nn.cache import Cache
 from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.coverage import Coverage, CoveredAttention, CoveredKeys, FertilityCoverage, GatedCoverage, SumCoverage
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
@@ -37,7 +38,7 @@ from eyeline.nn.scores import (
     ScaledDotScore,
     Score,
 )
-from eyeline.nn.self_attention import BothWays, Cache, Causal, CausalSelfAttention, SelfAttention
+from eyeline.nn.self_attention import BothWays, Causal, CausalSelfAttention, SelfAttention
 from eyeline.nn.state_space import (
     CausalConvolution,
     Selected,

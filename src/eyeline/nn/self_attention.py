@@ -8,14 +8,13 @@ Two parts of one kind make a Transformer's self-attention; whatever keeps the tw
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import select
 from eyeline.nn.attention import masked_softmax
+from eyeline.nn.cache import Cache
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
@@ -100,17 +99,6 @@ class SelfAttention(BothWays):
         return self.distribution(queries, keys, mask[:, None, None], self.order.bias(places, places, queries.dtype))
 
 
-@dataclass(frozen=True)
-class Cache:
-    """Keys and values of all positions so far."""
-
-    keys: Tensor  # [R, H, P, E]
-    values: Tensor  # [R, H, P, E]
-
-    def select(self, rows: Tensor) -> Cache:
-        return select(self, rows)
-
-
 class CausalSelfAttention(Causal):
     """Every position looks at all before it. The state grows by one key and one value a head and position."""
 
@@ -122,7 +110,7 @@ class CausalSelfAttention(Causal):
         before = past.keys.shape[2]
         places = torch.arange(before + inputs.shape[1], device=inputs.device)  # of all keys; the last T are the queries'
         queries, keys, values = self.split(inputs, places[before:])
-        now = Cache(torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2)) if before else Cache(keys, values)
+        now = past.followed(keys, values)
         bias = self.order.bias(places[before:], places, queries.dtype)
         if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
             found = heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0)  # [R, H, T, E]

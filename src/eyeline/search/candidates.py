@@ -77,9 +77,12 @@ def check_numbers(log_probs: Tensor) -> None:
         )
 
 
+COLUMNS = 512  # of a long row, which is looked at as a rectangle
+
+
 def _top(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """`topk`, with the choice among equal values at its border made by id, which `topk` leaves open."""
-    values, ids = log_probs.topk(min(count + 1, log_probs.shape[-1]))  # one more shows whether equal ones were left out
+    values, ids = _topk(log_probs, min(count + 1, log_probs.shape[-1]))  # one more shows whether equal ones were left out
     border, beyond = values[:, count - 1], values[:, -1]
     values, ids = values[:, :count], ids[:, :count]
     tied = ((border == beyond) & (beyond > -torch.inf)).nonzero()[:, 0]
@@ -87,6 +90,23 @@ def _top(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
         ordered, order = log_probs[tied].sort(descending=True, stable=True)
         values, ids = values.index_copy(0, tied, ordered[:, :count]), ids.index_copy(0, tied, order[:, :count])
     return values, ids
+
+
+def _topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """`topk` of rows [R, V], which are laid in rectangles of V / COLUMNS lines first: the best are in the columns whose maxima
+    are the best. On a CPU that takes a third of the time for thousands of values, since maxima of columns are fast there."""
+    rows, width = values.shape
+    lines = width // COLUMNS
+    if lines < 4 or count > COLUMNS // 4 or not values.is_cpu:
+        return values.topk(count)
+    whole = lines * COLUMNS
+    rectangle = values[:, :whole].view(rows, lines, COLUMNS)
+    columns = rectangle.amax(1).topk(count, sorted=False).indices  # [R, count]
+    found = torch.cat([rectangle.gather(2, columns[:, None].expand(-1, lines, -1)).flatten(1), values[:, whole:]], 1)
+    best, places = found.topk(count)
+    line, column = places // count, places % count
+    ids = line * COLUMNS + columns.gather(1, column)
+    return best, torch.where(places < lines * count, ids, places - lines * count + whole)
 
 
 def _equal_ones_by_id(values: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
