@@ -71,6 +71,7 @@ def test_what_is_held_stands_in_every_hypothesis(toys: ToyRuns) -> None:
     first = trace(model, "a b c d")["steps"][0]["candidates"][1]["id"]
     grown = trace(model, "a b c d", prefix=[first], beam_size=3, tree=True)
     levels = grown["beam"]["levels"]
+    assert sum(one["score"] is not None for one in levels[0]) == 1
     for depth, level in enumerate(levels):
         for place, one in enumerate(level):
             if one["score"] is not None:

@@ -15,6 +15,7 @@ from eyeline.nn.attention import masked_softmax
 from rungs import RUNGS, make
 
 WINDOWED = "local-p"  # whose weights are a softmax times a Gaussian
+SOME = [name for name in RUNGS if "-rnn-" not in name and "-lstm-" not in name]  # cells are all the same to what looks
 LAYERED = ("transformer", "pointer-generator-transformer", "state-space")
 
 
@@ -23,7 +24,7 @@ def built(rung: str) -> tuple[Any, Dims]:
     return make(RUNGS[rung])
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("rung", SOME)
 def test_what_is_seen_is_what_the_model_does(rung: str) -> None:
     model, dims = built(rung)
     source = alone(some_source(dims), 2)
@@ -51,7 +52,7 @@ def test_what_is_seen_is_what_the_model_does(rung: str) -> None:
         assert torch.allclose(seen.looks[0].weights, said.attention["source"][0, : len(outputs)], atol=CLOSE)
 
 
-@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("rung", SOME)
 def test_weights_are_the_softmax_of_the_scores_and_contexts_their_sums(rung: str) -> None:
     model, dims = built(rung)
     source = alone(some_source(dims), 2)

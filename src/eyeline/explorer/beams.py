@@ -7,13 +7,14 @@ a step are the hypotheses that live, what the state is reordered by are their pa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from eyeline.contracts import END, Hypothesis, Model, Source, Step
+from eyeline.contracts import BEGIN, END, PAD, Hypothesis, Model, Source, Step
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Kept:
 class Tree:
     """The levels of one search, filled as it goes on. Level t has the hypotheses of t + 1 tokens; a score of -inf cannot be."""
 
+    prefix: Sequence[int] = ()  # what every hypothesis has to begin with
     levels: list[list[Kept]] = field(default_factory=list)
     _said: Tensor | None = None  # [W, X] what the model said after each hypothesis of the last level
     _parents: list[int] = field(default_factory=list)
@@ -47,9 +49,17 @@ class Tree:
         parents = torch.tensor(self._parents, device=self._said.device)
         gained = self._said[parents, tokens].double().tolist()
         before = [kept.score for kept in self.levels[-1]] if self.levels else [0.0]
-        rows = zip(tokens.tolist(), self._parents, gained, strict=True)
-        self.levels.append([Kept(token, parent, before[parent] + gain) for token, parent, gain in rows])
+        level: list[Kept] = []
+        for token, parent, gain in zip(tokens.tolist(), self._parents, gained, strict=True):
+            cannot = self._cannot(token) or any((one.id, one.parent) == (token, parent) for one in level)
+            level.append(Kept(token, parent, -math.inf if cannot else before[parent] + gain))
+        self.levels.append(level)
         self._parents = list(range(len(tokens)))
+
+    def _cannot(self, token: int) -> bool:
+        """Whether a token at this level fills a place that no hypothesis has: where fewer are possible than the beam holds."""
+        depth = len(self.levels)
+        return token in (PAD, BEGIN) or (depth < len(self.prefix) and token != self.prefix[depth])
 
     def place(self, hypothesis: Hypothesis) -> tuple[int, int] | None:
         """(level, place) of the last token before END; None for an output of no token, or one whose last token was never fed."""
@@ -68,8 +78,8 @@ class Tree:
 class Watched:
     """A model that notes in `tree` what a search of one source asks it."""
 
-    def __init__(self, model: Model) -> None:
-        self.tree = Tree()
+    def __init__(self, model: Model, prefix: Sequence[int] = ()) -> None:
+        self.tree = Tree(prefix)
         self.decoder = _Decoder(model.decoder, self.tree)
         self._model = model
 

@@ -116,7 +116,7 @@ def _searched(
         if settings.beam_size > WIDEST:
             raise UserError("a beam wider than can be drawn as a tree", f"beam_size={settings.beam_size}", f"at most {WIDEST}")
         options = replace(options, n_best=settings.beam_size)
-    watched = Watched(predictor.answering)
+    watched = Watched(predictor.answering, begun)
     model = watched if tree else predictor.answering
     look = Searcher(model, predictor.coder, predictor.config, options, settings, predictor.device)
     asked = replace(piece, prefix=Encoded(begun, [], [], "", []) if begun else None)
@@ -142,6 +142,9 @@ def _about(predictor: Predictor, line: str, source: Read | None) -> Told:
     """Of model and source."""
     model = predictor.config.model
     values = None if source is None else source.values
+    tokens = [] if source is None else [*source.encoded.tokens, RESERVED[END]]
+    if values is not None:
+        tokens = [token.replace(" ", "") for token in tokens]  # (0.5, 1): a blank between numbers says nothing
     return {
         "version": 1,
         "model": {
@@ -150,7 +153,7 @@ def _about(predictor: Predictor, line: str, source: Read | None) -> Told:
             "pointing": model.outputs == "positions",
             "copying": model.outputs == "copies",
         },
-        "source": {"text": line, "tokens": [] if source is None else [*source.encoded.tokens, RESERVED[END]]},
+        "source": {"text": line, "tokens": tokens},
         "points": values.astype(np.float64).round(5).tolist() if values is not None and values.shape[1] == 2 else None,
     }
 

@@ -10,7 +10,7 @@ from fastapi import Depends, FastAPI
 from starlette.responses import Response
 
 from eyeline import __version__
-from eyeline.serving import libretranslate, opennmt, predicting, reference
+from eyeline.serving import explore, libretranslate, opennmt, predicting, reference
 from eyeline.serving.access import Access
 from eyeline.serving.front import Front, Journal
 from eyeline.serving.limits import Limits
@@ -69,10 +69,12 @@ def create_app(
     guard = access or Access(rate=limits.rate)
     measures = Measures(models)
     app = _App(title="eyeline", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, responses=MISTAKES)
-    asking, telling = libretranslate.router(models, limits, split, guard.wants_key)
-    for working in (predicting.router(models, limits, split), asking, opennmt.router(models, limits, split)):
+    translating, telling = libretranslate.router(models, limits, split, guard.wants_key)
+    exploring, showing = explore.router(models, limits, guard.wants_key)
+    for working in (predicting.router(models, limits, split), translating, opennmt.router(models, limits, split), exploring):
         app.include_router(working, dependencies=[Depends(guard)])
     app.include_router(telling)
+    app.include_router(showing)
 
     @app.get("/health", responses={200: {"model": Health}}, summary="Whether the service is there")
     async def health() -> Health:

@@ -7,6 +7,7 @@ import { coverageAt, position, rangeOf, scoresAt, weightsAt } from "./traces.js"
 import { number, probable, say } from "./words.js";
 
 const TITLE = { "font-size": 12 };
+const MANY = 80; // columns
 
 /** The bands from the top down: their nodes, where they end, and `lit(column)`, which lights a column up. `light(column)` is told
  * where the mouse is. */
@@ -17,7 +18,7 @@ export function bands(trace, look, step, columns, ink, light) {
   if (trace.model.pointing) y = arcs(nodes, trace, step, columns, ink, y);
   const scores = scoresAt(trace, look, step);
   if (scores === null) {
-    nodes.push(words(columns.start, y + 12, say("noScores"), { ...TITLE, fill: ink.faint }));
+    nodes.push(words(columns.titles, y + 12, say("noScores"), { ...TITLE, fill: ink.faint }));
     y += 20;
   } else {
     y = scoreBars(nodes, look, scores, columns, ink, y);
@@ -37,11 +38,11 @@ export function bands(trace, look, step, columns, ink, light) {
     if (column !== null) lamp.setAttribute("x", columns.items[column].left);
     if (column !== null) lamp.setAttribute("width", columns.items[column].width);
   };
-  return { nodes: [lamp, ...nodes, ...areas(columns, y, light)], bottom: y, lit };
+  return { nodes: [lamp, ...nodes, area(columns, y, light)], bottom: y, lit };
 }
 
 function title(nodes, columns, y, text, ink) {
-  nodes.push(words(columns.start, y + 12, text, { ...TITLE, fill: ink.faint }));
+  nodes.push(words(columns.titles, y + 12, text, { ...TITLE, fill: ink.faint }));
   return y + 18;
 }
 
@@ -57,8 +58,7 @@ function scoreBars(nodes, look, scores, columns, ink, top) {
     if (score === null) return;
     const height = Math.max(1, Math.abs(score) * scale);
     const up = score >= 0;
-    nodes.push(shape("rect", { x: item.left + 4, y: up ? zero - height : zero, width: item.width - 8, height, fill: ink.score, rx: 1 },
-      shape("title", {}, `${item.whole}: ${number(score, 3)}`)));
+    nodes.push(shape("rect", { x: item.left + 4, y: up ? zero - height : zero, width: item.width - 8, height, fill: ink.score, rx: 1 }));
     if (item.width >= 34) {
       const place = up ? zero - height - 3 : zero + height + 11;
       nodes.push(words(item.middle, place, number(score, 1), { "text-anchor": "middle", "font-size": 10.5, fill: ink.faint }));
@@ -90,7 +90,7 @@ function weightBars(nodes, weights, columns, ink, top) {
     if (weight > 0) {
       const tall = Math.max(0.6, weight * height);
       const place = { x: item.left + 4, y: foot - tall, width: item.width - 8, height: tall, rx: 1 };
-      nodes.push(shape("rect", { ...place, fill: ink.weight }, shape("title", {}, `${item.whole}: ${number(weight, 4)}`)));
+      nodes.push(shape("rect", { ...place, fill: ink.weight }));
     }
     if (weight >= 0.005) {
       const place = foot - weight * height - 3;
@@ -129,11 +129,13 @@ function coverageBars(nodes, trace, remembered, columns, ink, top) {
   return foot + 6;
 }
 
-/** A few numbers of each vector, as strong as its weight. */
+/** A few numbers of each vector, as strong as its weight. Among very many those that can hardly be seen are left out. */
 function vectors(nodes, look, weights, columns, ink, top) {
   const y = title(nodes, columns, top, say(look.layer === null ? "states" : "headStates"), ink);
   const cell = 5.5;
+  const least = weights.length > MANY ? 0.005 : 0;
   weights.forEach((weight, at) => {
+    if (weight < least) return;
     const item = columns.items[at];
     const wide = Math.min(22, item.width - 8);
     const strip = look.parts[at].map((value, part) => shape("rect", { x: item.middle - wide / 2, y: y + part * cell, width: wide, height: cell, fill: signed(value, ink) }));
@@ -160,11 +162,16 @@ function arcs(nodes, trace, step, columns, ink, top) {
 }
 
 /** What the mouse meets over the columns: drawn last, and nothing to be seen. */
-function areas(columns, bottom, light) {
-  return columns.items.map((item, at) => {
-    const place = { x: item.left, y: 2, width: item.width, height: bottom - 4, fill: "transparent" };
-    const area = shape("rect", place, shape("title", {}, item.whole));
-    area.addEventListener("pointerenter", () => light(at));
-    return area;
+function area(columns, bottom, light) {
+  const title = shape("title", {});
+  const place = { x: columns.start, y: 2, width: columns.end - columns.start, height: bottom - 4, fill: "transparent" };
+  const node = shape("rect", place, title);
+  node.addEventListener("pointermove", (event) => {
+    const x = event.clientX - node.ownerSVGElement.getBoundingClientRect().left;
+    const at = columns.items.findIndex((item) => x >= item.left && x < item.left + item.width);
+    title.textContent = columns.items[at]?.whole ?? "";
+    light(at < 0 ? null : at);
   });
+  node.addEventListener("pointerleave", () => light(null));
+  return node;
 }

@@ -28,7 +28,7 @@ export function beamPicture(trace) {
     ends.set(name, [...(ends.get(name) ?? []), rank + 1]);
   });
   const texts = levels.map((level) => level.map((kept) => label(kept.token, 10)));
-  const x = [16];
+  const x = [34];
   texts.forEach((level, at) => {
     const wide = Math.max(18, ...level.map((text, place) => widthOf(text, 13) + (ends.has(`${at}:${place}`) ? 40 : 0)));
     x.push(x[at] + wide + GAP);

@@ -15,7 +15,7 @@ export function candidates(trace, step, { left, wide, top, ink, steer }) {
   nodes.push(words(left, y + 13, say("symbol"), { fill: ink.faint, "font-size": 12 }));
   y += 20;
   const texts = now.candidates.map((one) => outputLabel(trace, one.id, one.token, 22));
-  const names = Math.min(wide * 0.45, Math.max(60, ...texts.map((text) => widthOf(text, 15) + 30)));
+  const names = Math.min(wide * 0.45, Math.max(60, ...texts.map((text) => widthOf(text, 15) + 38)));
   const room = wide - names - 58;
   now.candidates.forEach((one, at) => {
     const taken = one.id === trace.target.ids[step];

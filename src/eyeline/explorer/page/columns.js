@@ -6,9 +6,24 @@ import { label, runsBack, visible } from "./labels.js";
 const NARROWEST = 26;
 const PAD = 10;
 
+const known = new WeakMap(); // trace -> what was worked out for it last
+
 /** Places of the source's tokens: `left`, `width`, `middle` and `text` of each, the `width` of the
  * picture, where they `start` and `end` in it, and whether they run `back`. */
 export function columnsOf(trace, room) {
+  const last = known.get(trace);
+  if (last?.room === room) return last.columns;
+  const columns = placed(trace, room);
+  known.set(trace, { room, columns });
+  return columns;
+}
+
+/** The least width of the picture. */
+export function leastWidth(trace) {
+  return placed(trace, 0).width;
+}
+
+function placed(trace, room) {
   const tokens = trace.source.tokens;
   const texts = tokens.map((token) => label(token));
   const widths = texts.map((text) => Math.max(NARROWEST, Math.min(140, widthOf(text, 14) + 12)));

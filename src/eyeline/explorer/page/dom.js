@@ -25,6 +25,19 @@ export function words(x, y, text, attributes = {}) {
   return shape("text", { x, y, ...attributes }, text);
 }
 
+/** Text in the middle of `x`, in as many lines as fit `wide`; the first at `y`, and where the last stands. */
+export function wrapped(x, y, text, wide, size, fill) {
+  const lines = [""];
+  for (const word of text.split(" ")) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (lines.at(-1) && widthOf(longer, size) > wide) lines.push(word);
+    else lines[lines.length - 1] = longer;
+  }
+  const high = Math.round(size * 1.35);
+  const nodes = lines.map((line, at) => words(x, y + at * high, line, { "text-anchor": "middle", "font-size": size, fill }));
+  return { nodes, bottom: y + (lines.length - 1) * high };
+}
+
 /** A picture of its own size. */
 export function picture(width, height, attributes, ...children) {
   const box = { width, height, viewBox: `0 0 ${width} ${height}` };

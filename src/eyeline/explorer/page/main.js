@@ -4,7 +4,7 @@ import { keep, read } from "./address.js";
 import { byId, element } from "./dom.js";
 import { saveJson, savePng, saveSvg } from "./files.js";
 import { Panel } from "./panel.js";
-import { explore, models } from "./service.js";
+import { explore, offer } from "./service.js";
 import { findLook, isHere } from "./traces.js";
 import { languages, say, speak } from "./words.js";
 
@@ -54,20 +54,20 @@ function stop() {
   if (document.body.dataset.state === "playing") settle("ready");
 }
 
-/** From `step` on a symbol a tick; those that are not reached yet are hidden where they `appear`. */
+/** From `step` on a symbol a tick; those that are not reached yet are hidden where they `appear`. What draws slowly skips some. */
 function play(step, tick, appear) {
   stop();
   settle("playing");
   byId("play").textContent = "❚❚";
   byId("play").setAttribute("aria-label", say("pause"));
-  let at = step;
+  const began = performance.now();
   const next = () => {
-    place(at, appear ? at + 1 : undefined);
-    at += 1;
-    if (at >= longest()) stop();
+    const at = Math.min(longest() - 1, step + Math.floor((performance.now() - began) / tick));
+    if (at !== view.step || at === step) place(at, appear ? at + 1 : undefined);
+    if (at >= longest() - 1) stop();
   };
+  timer = setInterval(next, Math.max(16, tick));
   next();
-  if (at < longest()) timer = setInterval(next, tick);
 }
 
 // ---- questions and answers --------------------------------------------------------------------------------------------------
@@ -99,7 +99,7 @@ async function ask(indices, step = null) {
   byId("panels").setAttribute("aria-busy", "true");
   const waiting = setTimeout(() => message(say("working")), 250);
   try {
-    const found = await Promise.all(indices.map((index) => explore(question(index), signal)));
+    const found = await Promise.all(indices.map((index) => explore(question(index), byId("key").value, signal)));
     if (signal.aborted) return;
     message("");
     show(indices, found, step);
@@ -165,7 +165,7 @@ async function fetchLook(panel, layer, head) {
   if (!target.given) asked.prefix = target.ids;
   const [{ step }, { beam }] = [panel, panel.trace];
   try {
-    const trace = await explore(asked);
+    const trace = await explore(asked, byId("key").value);
     panel.look = null;
     panel.set({ ...trace, beam, target: { ...trace.target, forced: target.forced } }, step);
     place(step, undefined);
@@ -265,7 +265,7 @@ function keys(event) {
   choose(moves[event.key]);
 }
 
-function offer(names) {
+function choices(names) {
   byId("model").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   byId("beside").replaceChildren(element("option", { value: "" }, say("none")), ...names.map((name) => element("option", { value: name }, name)));
   byId("model").value = names.includes(view.model) ? view.model : names[0];
@@ -297,8 +297,9 @@ async function begin() {
   byId("target").value = view.target;
   settle("empty");
   try {
-    const known = await models();
-    offer(known.map((model) => model.name));
+    const known = await offer();
+    choices(known.models.map((model) => model.name));
+    byId("key-label").hidden = !known.wants_key;
   } catch (error) {
     message(error.message);
     settle("failed");

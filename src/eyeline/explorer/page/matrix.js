@@ -12,15 +12,25 @@ const SIDE = 18;
 const LARGEST = 30;
 const LONGEST = 12;
 
+const known = new WeakMap(); // trace -> what was worked out for it last
+
 /** Where everything of a matrix goes. */
 function layout(trace, room) {
+  const last = known.get(trace);
+  if (last?.room === room) return last.plan;
+  const plan = placed(trace, room);
+  known.set(trace, { room, plan });
+  return plan;
+}
+
+function placed(trace, room) {
   const rows = trace.target.tokens.map((token) => label(token, LONGEST));
   const columns = trace.source.tokens.map((token) => label(token, LONGEST));
   const widest = (texts) => texts.reduce((most, text) => Math.max(most, widthOf(text, 13)), 0);
   const left = MARGIN + SIDE + Math.min(120, widest(rows)) + 8;
   const free = room - left - MARGIN;
   const cell = Math.max(4, Math.min(LARGEST, Math.floor(free / columns.length)));
-  const upright = widest(columns) <= cell - 2;
+  const upright = widest(columns.slice(0, -1)) <= cell - 2; // END is squeezed a little
   const top = MARGIN + SIDE + (upright ? 20 : Math.min(96, widest(columns)) + 8);
   const size = Math.max(7, Math.min(13, cell - 2));
   const every = Math.max(1, Math.ceil(9 / cell));
@@ -181,7 +191,7 @@ function columnLabel(pen, plan, text, at, lit, ink) {
   pen.fillStyle = ink.ink;
   pen.textAlign = plan.upright ? "center" : "left";
   pen.textBaseline = plan.upright ? "alphabetic" : "middle";
-  pen.fillText(text, 0, plan.upright ? -1 : 0, 96);
+  pen.fillText(text, 0, plan.upright ? -1 : 0, plan.upright ? Math.max(plan.cell, 26) : 96);
   pen.restore();
 }
 

@@ -2,7 +2,7 @@
 // in it we are; what is asked of the service stands in main.js.
 
 import { beamPicture, beamTree } from "./beam_tree.js";
-import { columnsOf } from "./columns.js";
+import { leastWidth } from "./columns.js";
 import { element } from "./dom.js";
 import { headPicker } from "./heads.js";
 import { runsBack } from "./labels.js";
@@ -26,7 +26,7 @@ export class Panel {
     this.node = element("article", { class: "panel card" });
     this.lit = () => {};
     this.drawing = null;
-    this.seen = new ResizeObserver(() => this.node.clientWidth !== this.drawnFor && this.trace && this.draw());
+    this.seen = new ResizeObserver(() => this.node.clientWidth !== this.drawnFor && this.length && this.measure() && this.draw());
     this.seen.observe(this.node);
   }
 
@@ -77,7 +77,18 @@ export class Panel {
     this.table.addEventListener("toggle", () => this.drawTable());
     this.node.append(this.table);
     this.buildOutput();
+    this.measure();
     this.draw();
+  }
+
+  /** How much room there is. Asked once and not at every step: the browser would lay out everything to answer. */
+  measure() {
+    this.drawnFor = this.node.clientWidth;
+    this.body.classList.toggle("stacked", this.drawnFor < 940 || leastWidth(this.trace) > 0.6 * this.drawnFor);
+    const wide = (node) => Math.max(240, node.clientWidth);
+    this.room = { story: wide(this.picture), matrix: this.drawing ? wide(this.drawing.node) : 0 };
+    this.wide = leastWidth(this.trace) > this.room.story;
+    return true;
   }
 
   buildOutput() {
@@ -109,8 +120,6 @@ export class Panel {
   draw() {
     const trace = this.trace;
     if (!trace.steps.length) return;
-    this.drawnFor = this.node.clientWidth;
-    this.body.classList.toggle("stacked", this.drawnFor < 940 || columnsOf(trace, 0).width > 0.6 * this.drawnFor);
     this.symbols.forEach((button, at) => {
       button.hidden = at >= this.shown;
       button.classList.toggle("now", at === this.step);
@@ -118,9 +127,9 @@ export class Panel {
     });
     const focused = this.picture.contains(document.activeElement) && document.activeElement !== this.picture;
     const steer = this.page.steers ? (candidate) => this.page.steer(this, candidate) : null;
-    const drawn = story(trace, this.chosen, this.step, { room: this.room(this.picture), steer, light: (column) => this.light(column) });
+    const drawn = story(trace, this.chosen, this.step, { room: this.room.story, steer, light: (column) => this.light(column) });
     this.picture.replaceChildren(drawn.svg);
-    this.picture.scrollLeft = drawn.centre - this.picture.clientWidth / 2;
+    if (this.wide) this.picture.scrollLeft = drawn.centre - this.room.story / 2;
     if (focused) this.picture.querySelector(".candidate")?.focus();
     this.lit = drawn.lit;
     this.lit(this.column);
@@ -129,12 +138,8 @@ export class Panel {
     this.drawTable();
   }
 
-  room(node) {
-    return Math.max(240, node.clientWidth);
-  }
-
   drawMatrix() {
-    this.drawing?.draw(this.step, this.column, this.room(this.drawing.node), this.shown);
+    this.drawing?.draw(this.step, this.column, this.room.matrix, this.shown);
   }
 
   drawTable() {
@@ -163,10 +168,9 @@ export class Panel {
   /** What is shown, as pictures for a file. */
   pictures() {
     if (!this.length) return [];
-    const room = this.room(this.picture);
-    const pictures = [story(this.trace, this.chosen, this.step, { room, steer: null, light: () => {} }).svg];
+    const pictures = [story(this.trace, this.chosen, this.step, { room: this.room.story, steer: null, light: () => {} }).svg];
     if (this.plan) pictures.push(planPicture(this.trace, this.step));
-    if (this.chosen) pictures.push(matrixPicture(this.trace, this.chosen, this.step, this.room(this.drawing.node)));
+    if (this.chosen) pictures.push(matrixPicture(this.trace, this.chosen, this.step, this.room.matrix));
     if (this.tree && this.trace.beam) pictures.push(beamPicture(this.trace));
     return pictures;
   }

@@ -19,13 +19,13 @@ async function answer(path, options) {
   return value;
 }
 
-/** The models by name, in their order. */
-export async function models() {
-  return (await answer("explore", {})).models;
+/** The models by name, in their order, and whether they want a key. */
+export async function offer() {
+  return answer("explore", {});
 }
 
 /** A trace, as `eyeline.explorer.trace` makes it. */
-export async function explore(question, signal) {
-  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(question), signal };
-  return answer("explore", options);
+export async function explore(question, key, signal) {
+  const headers = { "Content-Type": "application/json", ...(key ? { "X-API-Key": key } : {}) };
+  return answer("explore", { method: "POST", headers, body: JSON.stringify(question), signal });
 }

@@ -5,7 +5,7 @@ import { bands } from "./bands.js";
 import { candidates } from "./candidates.js";
 import { inks, signed } from "./colours.js";
 import { columnsOf } from "./columns.js";
-import { picture, shape, words } from "./dom.js";
+import { picture, shape, words, wrapped } from "./dom.js";
 import { contextAt, scoresAt, strongest, weightsAt } from "./traces.js";
 import { number, say } from "./words.js";
 
@@ -20,30 +20,28 @@ export function story(trace, look, step, { room, steer, light }) {
   let y = 6;
   let centre = columns.width / 2;
   let lit = () => {};
+  if (look !== null && columns.width > room) centre = columns.items[strongest(weightsAt(trace, look, step))].middle;
+  const wide = Math.min(room - 8, BLOCK);
+  const left = Math.max(4, Math.min(columns.width - wide - 4, centre - wide / 2));
+  const middle = left + wide / 2;
   if (look !== null) {
-    const drawn = bands(trace, look, step, columns, ink, light);
+    const titles = Math.max(columns.start, Math.min(left, centre - room / 2 + 8));
+    const drawn = bands(trace, look, step, { ...columns, titles }, ink, light);
     lit = drawn.lit;
     nodes.push(...drawn.nodes);
     y = drawn.bottom;
-    const weights = weightsAt(trace, look, step);
-    const total = weights.reduce((sum, weight) => sum + weight, 0);
-    centre = weights.reduce((sum, weight, at) => sum + weight * columns.items[at].middle, 0) / (total || 1);
   }
-  const wide = Math.min(columns.width - 8, BLOCK);
-  const wanted = columns.width > room ? centre : columns.width / 2;
-  const left = Math.max(4, Math.min(columns.width - wide - 4, wanted - wide / 2));
-  const middle = left + wide / 2;
   if (look === null) y = vector(nodes, trace, columns, middle, y, ink);
-  else if (look.parts) y = context(nodes, trace, look, step, columns, middle, y, ink);
-  y = combination(nodes, trace, look, middle, y, ink);
+  else if (look.parts) y = context(nodes, trace, look, step, columns, { middle, wide }, y, ink);
+  y = combination(nodes, trace, look, { middle, wide }, y, ink);
   const chosen = candidates(trace, step, { left, wide, top: y, ink, steer });
   nodes.push(...chosen.nodes);
   const named = { role: "group", "aria-label": say("stepTitle", step + 1, trace.target.tokens[step]) };
-  return { svg: picture(Math.ceil(columns.width), Math.ceil(chosen.bottom + 6), named, ...nodes), centre: wanted, lit };
+  return { svg: picture(Math.ceil(columns.width), Math.ceil(chosen.bottom + 6), named, ...nodes), centre, lit };
 }
 
 /** Lines from the source's vectors to their weighted sum, as thick as the weights, and the sum itself. */
-function context(nodes, trace, look, step, columns, middle, top, ink) {
+function context(nodes, trace, look, step, columns, { middle, wide }, top, ink) {
   const weights = weightsAt(trace, look, step);
   const box = top + 46;
   weights.forEach((weight, at) => {
@@ -60,8 +58,9 @@ function context(nodes, trace, look, step, columns, middle, top, ink) {
       shape("title", {}, number(value, 3))));
   });
   const said = `${say("context")} · ${say("norm", number(look.norms[step]))} · ${say("kept", Math.round(100 * look.kept))}`;
-  nodes.push(words(middle, box + 34, said, { "text-anchor": "middle", fill: ink.faint, "font-size": 12 }));
-  return box + 42;
+  const told = wrapped(middle, box + 34, said, wide, 12, ink.faint);
+  nodes.push(...told.nodes);
+  return told.bottom + 8;
 }
 
 /** The whole source in one vector, of a model that never looks back. */
@@ -76,13 +75,13 @@ function vector(nodes, trace, columns, middle, top, ink) {
   return bottom + 32;
 }
 
-function combination(nodes, trace, look, middle, top, ink) {
+function combination(nodes, trace, look, { middle, wide }, top, ink) {
   const kind = look?.layer !== null && look !== null ? "heads" : (COMBINED[trace.model.architecture] ?? "heads");
   const text = `${say("combine")}: ${say(`combine_${kind}`)}`;
   nodes.push(arrow(middle, top, top + 14, ink));
-  nodes.push(words(middle, top + 30, text, { "text-anchor": "middle", fill: ink.ink, "font-size": 13 }));
-  nodes.push(arrow(middle, top + 36, top + 50, ink));
-  return top + 54;
+  const told = wrapped(middle, top + 30, text, wide, 13, ink.ink);
+  nodes.push(...told.nodes, arrow(middle, told.bottom + 6, told.bottom + 20, ink));
+  return told.bottom + 24;
 }
 
 function arrow(x, top, bottom, ink) {

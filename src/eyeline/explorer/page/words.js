@@ -4,7 +4,7 @@ const WORDS = {
   en: {
     title: "attention explorer", language: "Language", theme: "Colours", auto: "as the system", light: "light", dark: "dark",
     source: "Source", target: "Output (empty: the model predicts it)", model: "Model", beside: "Beside it", none: "no second model",
-    look: "Look", tree: "beam tree", link: "Copy link", copied: "Link copied", first: "First step", previous: "Previous step",
+    key: "API key", look: "Look", tree: "beam tree", link: "Copy link", copied: "Link copied", first: "First step", previous: "Previous step",
     play: "Play", pause: "Pause", next: "Next step", empty: "Type a source and press Enter: the output appears symbol by symbol, and each symbol shows where the model looked.",
     working: "Searching…", step: "Step {0} of {1}", output: "Output", released: "Let the model go on by itself",
     forced: "held by you", unfinished: "not finished: the longest length came first", blank: "Nothing but white space comes in, so nothing goes out; the model is not asked.",
@@ -30,7 +30,7 @@ const WORDS = {
   ko: {
     title: "어텐션 탐색기", language: "언어", theme: "색", auto: "시스템 설정", light: "밝게", dark: "어둡게",
     source: "원문", target: "출력 (비워 두면 모델이 예측)", model: "모델", beside: "나란히 볼 모델", none: "없음",
-    look: "보기", tree: "빔 트리", link: "링크 복사", copied: "복사됨", first: "첫 단계", previous: "이전 단계",
+    key: "API 키", look: "보기", tree: "빔 트리", link: "링크 복사", copied: "복사됨", first: "첫 단계", previous: "이전 단계",
     play: "재생", pause: "멈춤", next: "다음 단계", empty: "원문을 입력하고 Enter를 누르세요. 출력이 한 기호씩 나타나고, 기호마다 모델이 어디를 보았는지 보여 줍니다.",
     working: "탐색 중…", step: "{1}단계 중 {0}단계", output: "출력", released: "모델에 다시 맡기기",
     forced: "직접 고름", unfinished: "끝나지 않음: 최대 길이에 먼저 닿았습니다", blank: "공백만 입력되어 출력도 비어 있습니다. 모델에는 묻지 않았습니다.",
