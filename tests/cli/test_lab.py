@@ -10,6 +10,7 @@ import pytest
 from cli_process import Command
 
 from eyeline.lab import EXPERIMENTS, experiment
+from toy_runs import ToyRuns, linked_copies, reversal
 
 QUICK = {  # settings with which each experiment takes a second or two
     "saturation": ["widths=4,16,64", "draws=50", "steps=2", "size=16"],
@@ -78,3 +79,34 @@ def test_what_can_be_mended_is_one_line(eyeline: Command, tmp_path: Path, argume
     given = [argument.format(out=tmp_path / "out", file=file) for argument in arguments]
     assert message in eyeline("lab", *given).error
     assert not (tmp_path / "out" / "result.json").exists()
+
+
+def test_a_run_is_held_to_its_gold_links(eyeline: Command, toys: ToyRuns, tmp_path: Path) -> None:
+    """The guided head of the toy that was drawn to gold links is found, with the error rate that `align` tells of it."""
+    pairs = toys.pairs("lab-linked", linked_copies(30, 9))
+    columns = ["--columns", "source,target,alignment"]
+    done = eyeline("lab", "alignment", toys.path("guided"), "--pairs", pairs, *columns, "--out", tmp_path).well()
+    result = json.loads((tmp_path / "result.json").read_bytes())
+    rows = {row[1]: row for row in result["tables"][0]["rows"]}
+    assert len(rows) == 5  # two layers of two heads, and the diagonal
+    assert min(rows, key=lambda name: rows[name][2]) in ("layer 0 head 1", "the diagonal")  # copies lie on it
+    aligned = eyeline("align", toys.path("guided"), pairs, *columns, "--layer", "0", "--head", "1", "-o", tmp_path / "links")
+    assert f"AER {rows['layer 0 head 1'][2]:.2f}" in aligned.err
+    assert "guided" in done.lines[2]
+
+
+def test_runs_that_an_experiment_is_not_for(eyeline: Command, toys: ToyRuns, tmp_path: Path) -> None:
+    pairs = toys.pairs("lab-plain", reversal(5, 3))
+    out = ["--pairs", pairs, "--out", tmp_path / "out"]
+    assert "no attention to tamper with" in eyeline("lab", "faithfulness", toys.path("seq2seq"), *out).error
+    assert "no gold links" in eyeline("lab", "alignment", toys.path("luong"), *out).error
+    assert "scores are not products" in eyeline("lab", "saturation", toys.path("bahdanau"), *out, *sized("saturation")).error
+
+
+def test_a_run_is_tampered_with(eyeline: Command, toys: ToyRuns, tmp_path: Path) -> None:
+    """Without --pairs its own validation pairs serve; random orders move what it says, as it copies what it looks at."""
+    settings = ["--set", "attacks=3", "--set", "sources=6", "--set", "permutations=2"]
+    eyeline("lab", "faithfulness", toys.path("luong"), "--out", tmp_path, *settings).well()
+    (row,) = json.loads((tmp_path / "result.json").read_bytes())["tables"][0]["rows"]
+    assert row[3] > 0.1
+    assert row[1] is None

@@ -103,9 +103,13 @@ def decoder(
 def tables(
     settings: AttentiveSettings | StateSpaceSettings, source: int, target: int, shared: bool
 ) -> tuple[Embedding, Embedding]:
-    """Tables for both sides; one and the same when the vocabulary is shared. Dropout follows once positions are added."""
-    below = Embedding(source, settings.size)
-    return below, below if shared else Embedding(target, settings.size)
+    """Tables for both sides; one and the same when the vocabulary is shared. Dropout follows once positions are added.
+
+    Vectors are drawn of length one, since they are scaled when they are read, and may be the output layer's, too.
+    """
+    spread = settings.size**-0.5
+    below = Embedding(source, settings.size, spread=spread)
+    return below, below if shared else Embedding(target, settings.size, spread=spread)
 
 
 def generate(settings: AttentiveSettings | StateSpaceSettings, above: Embedding, target: int) -> Generate:

@@ -11,13 +11,15 @@ from eyeline.nn.dropout import Dropout
 class Embedding(nn.Module):
     """A table of vectors with dropout on what is read from it.
 
-    Rows are drawn from N(0, 1/size), so that a vector has length about one whatever the width; PAD stays zero.
+    Args:
+        spread: the standard deviation that numbers are drawn with. Recurrent cells that read smaller ones learn late: nothing but
+            the frequency of symbols for the first hundreds of updates. PAD stays zero.
     """
 
-    def __init__(self, vocabulary: int, size: int, dropout: float = 0.0) -> None:
+    def __init__(self, vocabulary: int, size: int, dropout: float = 0.0, spread: float = 1.0) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, size, padding_idx=PAD)
-        nn.init.normal_(self.table.weight, std=size**-0.5)
+        nn.init.normal_(self.table.weight, std=spread)
         nn.init.zeros_(self.table.weight[PAD])
         self.dropout = Dropout(dropout)
         self.size = size

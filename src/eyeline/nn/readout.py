@@ -47,6 +47,7 @@ class Attentional(nn.Module):
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
         self.linear = nn.Linear(input_size, size, bias=False)
+        nn.init.xavier_uniform_(self.linear.weight)
         self.size = size
 
     def forward(self, *vectors: Tensor) -> Tensor:
