@@ -64,7 +64,7 @@ TASKS = {
             "tokenizer.kind": "bpe",
             "tokenizer.size": "4000",
             "tokenizer.shared": "true",
-            "training.batch_tokens": "2048",
+            "training.batch_tokens": "1024",
             "training.label_smoothing": "0.1",
             "training.warmup_steps": "200",
             "training.schedule": "linear",
@@ -73,7 +73,7 @@ TASKS = {
             "training.metric": "loss",
         },
         "bleu",
-        "--epochs=4",
+        "--epochs=2",
     ),
 }
 
