@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from eyeline.errors import UserError
-from eyeline.files import beside, directory_beside, remove_leftovers, write_json, write_text, write_with
+from eyeline.files import beside, directory_beside, remove_directory, remove_leftovers, write_json, write_text, write_with
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="permissions, devices and links of POSIX")
 
@@ -158,3 +159,24 @@ def test_leftovers_of_a_killed_writer_go_and_nothing_else(tmp_path: Path) -> Non
     remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == sorted(mine)
     remove_leftovers(tmp_path / "absent")
+
+
+def test_a_directory_goes_whole_even_where_its_remover_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, other = tmp_path / "step-9", tmp_path / "step-10"
+    for directory in (old, other):
+        directory.mkdir()
+        (directory / "state.json").write_text("{}")
+
+    def killed(*given: object, **named: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remove_directory(old)
+    assert not old.exists()
+    remove_leftovers(tmp_path)
+    assert list(tmp_path.iterdir()) == [other]
+    remove_directory(other)
+    remove_directory(other)
+    assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -56,6 +56,15 @@ def directory_beside(path: str | Path) -> Iterator[Path]:
             os.replace(path, private.with_suffix(".old"))
         os.replace(private, path)
         flush(path.parent)
+
+
+def remove_directory(path: Path) -> None:
+    """Removes a directory that cannot be seen in part: it loses its name first. What a kill leaves of it is a leftover; what
+    cannot be removed stays."""
+    private = _private_name(path).with_suffix(".old")
+    with suppress(OSError):
+        os.replace(path, private)
+        shutil.rmtree(private, ignore_errors=True)
 
 
 def remove_leftovers(directory: Path, name: str = "") -> None:
@@ -131,13 +140,17 @@ def claim(stream: IO[Any]) -> bool:
 @contextmanager
 def _private_directory(path: Path) -> Iterator[Path]:
     """A new directory next to `path`, gone when the block ends."""
-    private = path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:8]}.partial")  # short: names have at most 255 bytes
+    private = _private_name(path)
     try:
         private.mkdir(parents=True)
         yield private
     finally:
         for leftover in (private, private.with_suffix(".old")):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _private_name(path: Path) -> Path:
+    return path.with_name(f".{path.name[:40]}.{uuid.uuid4().hex[:8]}.partial")  # short: names have at most 255 bytes
 
 
 def _settle(file: Path, mode: int) -> None:

@@ -72,7 +72,8 @@ def refusal(folder: Path, step: int) -> str:
 
 
 def test_every_write_of_a_save(tmp_path: Path, disk: Disk) -> None:
-    """The checkpoint before is there, whole, until the new one is; only the flush of folders may fail unseen."""
+    """The checkpoint before is there, whole, until the new one is; the flush of folders and the removal of the old one may fail
+    unseen."""
     save(tmp_path / "count", 1)
     disk.empty()
     save(tmp_path / "count", 2)
@@ -92,7 +93,7 @@ def test_every_write_of_a_save(tmp_path: Path, disk: Disk) -> None:
         assert checkpoints.states(folder), "one that is whole"
         save(folder, 2)
         assert os.listdir(folder) == ["step-2"]
-    assert unseen <= 1
+    assert unseen <= 2
 
 
 def test_any_write_of_a_run(tmp_path: Path, disk: Disk) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from eyeline.errors import RunError
-from eyeline.files import directory_beside
+from eyeline.files import directory_beside, remove_directory
 from eyeline.runs import load_weights, own_tensors, part, tensors_written, whole
 from eyeline.training.averaging import Averaging
 from eyeline.training.distributed import World
@@ -72,7 +71,7 @@ def save(
         (beside / STATE).write_bytes(text.encode("utf-8"))
     for number, later in list_checkpoints(directory):
         if number > step:
-            shutil.rmtree(later, ignore_errors=True)
+            remove_directory(later)
     remove_old(directory, step, keep)
     return path
 
@@ -80,7 +79,7 @@ def save(
 def remove_old(directory: Path, step: int, keep: int) -> None:
     """Removes all but the newest `keep` up to `step`, which a save does, or whoever goes on after a save that was cut short."""
     for _, old in [found for found in list_checkpoints(directory) if found[0] <= step][:-keep]:
-        shutil.rmtree(old, ignore_errors=True)
+        remove_directory(old)
 
 
 def load_newest(
