@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
+import json
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -78,3 +80,33 @@ def test_what_recipes_have_finished_is_kept(monkeypatch: pytest.MonkeyPatch, tmp
     found = module.found(["bahdanau"], [1, 2], tmp_path)
     assert found == {("bahdanau", "dropout, R-Drop", "single"): [1, 2], ("bahdanau", "dropout, R-Drop", "mean"): [2, 3]}
     assert module.found(["bahdanau"], [1, 2, 3], tmp_path) == {}
+
+
+def test_every_size_of_a_language_makes_a_config(tmp_path: Path) -> None:
+    module = script("languages")
+    for words, epochs in ((800, 100), (8_000, 40), (33_344, 20)):
+        train = tmp_path / f"{words}.tsv"
+        train.write_text("a\tb\n" * words)
+        size = module.size_of(train)
+        assert size.epochs == epochs
+        for own in ({}, *module.OWN.values()):
+            given = [f"{key}={value}" for key, value in {**module.ALL, **size.settings, **own}.items()]
+            values = {"model": {"architecture": "bahdanau"}, "data": {"train": "a.tsv", "valid": "b.tsv"}}
+            assert Config.from_dict(override(values, given)).model.architecture == "bahdanau"
+    assert set(module.OWN) < set(module.PUBLISHED)
+
+
+def test_a_language_is_told_by_its_best_on_dev(tmp_path: Path) -> None:
+    """Word error rates are what exact match leaves of a hundred; the best by dev need not be the best of the test."""
+    module, out = script("languages"), tmp_path / "out"
+    (tmp_path / "ady_train.tsv").write_text("a\tb\n")
+    for seed, dev, test in ((1, 80.0, 70.0), (2, 90.0, 60.0)):
+        folder = out / "ady" / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        for name, score in (("dev", dev), ("test", test)):
+            (folder / f"{name}.json").write_text(json.dumps({"metrics": {"exact_match": {"score": score}}}))
+    together = {"metrics": {"exact_match": {"score": 75.0, "low": 70.0, "high": 80.0}}}
+    (out / "ady" / "ensemble-of-2.json").write_text(json.dumps(together))
+    given = argparse.Namespace(data=tmp_path, out=out, seeds=[1, 2], threads=1, architecture="bahdanau")
+    line = module.language("ady", given)
+    assert line == "| ady | 22.0 | 25.0 [20.0, 30.0] | 40.0 | 35.0 ± 63.5 | 30.0 · 40.0 |"
