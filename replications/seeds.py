@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t as student
+from eyeline.lab.timing import student
 
 
 def run(arguments: list[str], log: Path) -> None:
@@ -55,7 +55,7 @@ def mean_and_half_width(scores: list[float]) -> tuple[float, float]:
     if n < 2:
         return mean, float("inf")
     deviation = (sum((score - mean) ** 2 for score in scores) / (n - 1)) ** 0.5
-    return mean, float(student.ppf(0.975, n - 1)) * deviation / n**0.5
+    return mean, student(n - 1) * deviation / n**0.5
 
 
 def table(metric: str, found: dict[int, dict[str, Any]]) -> str:
