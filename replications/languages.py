@@ -5,7 +5,8 @@
 
 Each language is trained with the same settings but for what follows from its size: smaller batches and more epochs where there
 are 800 words. Runs are made by `eyeline train` and measured by `eyeline evaluate`, in processes of their own; what is finished
-is kept, so that a script that was stopped goes on where it was, and seeds and languages may be added. Prints a Markdown table beside the published word error rates (SIGMORPHON 2021 task 1, baseline: an ensemble of neural transducers).
+is kept, so that a script that was stopped goes on where it was, and seeds and languages may be added. Prints a Markdown
+table beside the published word error rates (SIGMORPHON 2021 task 1, baseline: an ensemble of neural transducers).
 """
 
 from __future__ import annotations

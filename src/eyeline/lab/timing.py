@@ -128,7 +128,7 @@ def exponent(points: Sequence[tuple[float, float]]) -> Exponent:
     return Exponent(value, value - half, value + half)
 
 
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571)  # of one degree of freedom to five
+_STUDENT = (12.7062047, 4.3026527, 3.1824463, 2.7764451, 2.5705818)  # of one degree of freedom to five
 
 
 def student(freedom: int) -> float:
