@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eyeline.cli.common import Device, Quiet, Seed, Threads, Verbose, prepare, reporter
+from eyeline.cli.searching import Precision
 
 if TYPE_CHECKING:
     from eyeline.predictor import Predictor
@@ -38,6 +39,7 @@ def serve(
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="Most that min_length and max_length may be.", min=1)] = 5000,
     max_beam: Annotated[int, typer.Option("--max-beam", help="Most that beam_size and mbr may be.", min=1)] = 32,
     max_n_best: Annotated[int, typer.Option("--max-n-best", help="Most that n_best may be.", min=1)] = 32,
+    precision: Precision = "fp32",
     log_text: Annotated[bool, typer.Option("--log-text", help="Write down what users typed, too.")] = False,
     seed: Seed = None,
     device: Device = "auto",
@@ -75,14 +77,15 @@ def serve(
     with listen(host, port) as listening:  # before the models are read: a taken port is known at once
         report = reporter(quiet, verbose)
         report.note(f"reading {', '.join(paths)}")
-        predictors = _predictors(paths, prepare(device, threads, seed), seed)
+        predictors = _predictors(paths, prepare(device, threads, seed), precision)
         from eyeline.serving.access import Access, read_keys
         from eyeline.serving.app import create_app
         from eyeline.serving.models import Models
 
         access = Access(read_keys(api_keys) if api_keys is not None else (), rate)
         models = Models(predictors, limits)
-        app = create_app(models, limits, access=access, split=split, journal=_journal(quiet), log_text=log_text)
+        journal = _journal(quiet)
+        app = create_app(models, limits, access=access, split=split, seed=seed, journal=journal, log_text=log_text)
         where = address(listening)
         serve_app(app, listening, time_limit, lambda: report.note(f"serving {', '.join(paths)} on {where} (Ctrl-C ends)"))
 
@@ -104,10 +107,10 @@ def named(runs: Sequence[str]) -> dict[str, str]:
     return paths
 
 
-def _predictors(paths: Mapping[str, str], device: str, seed: int | None) -> dict[str, Predictor]:
+def _predictors(paths: Mapping[str, str], device: str, precision: str) -> dict[str, Predictor]:
     from eyeline.predictor import load
 
-    return {name: load(path, device) for name, path in paths.items()}
+    return {name: load(path, device, precision=precision) for name, path in paths.items()}
 
 
 def _journal(quiet: bool) -> Journal:

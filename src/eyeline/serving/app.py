@@ -49,6 +49,7 @@ def create_app(
     *,
     access: Access | None = None,
     split: bool = False,
+    seed: int | None = None,
     journal: Journal = _silent,
     log_text: bool = False,
 ) -> FastAPI:
@@ -57,6 +58,7 @@ def create_app(
     Args:
         access: who may ask; without it everybody may.
         split: whether inputs are cut into sentences where a request does not say.
+        seed: what samples follow from where a request does not say; default: the run's.
         journal: is given what is to be written down of each request.
         log_text: whether that has what users typed.
     """
@@ -71,7 +73,8 @@ def create_app(
     app = _App(title="eyeline", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None, responses=MISTAKES)
     translating, telling = libretranslate.router(models, limits, split, guard.wants_key)
     exploring, showing = explore.router(models, limits, guard.wants_key)
-    for working in (predicting.router(models, limits, split), translating, opennmt.router(models, limits, split), exploring):
+    predicted = predicting.router(models, limits, split, seed)
+    for working in (predicted, translating, opennmt.router(models, limits, split), exploring):
         app.include_router(working, dependencies=[Depends(guard)])
     app.include_router(telling)
     app.include_router(showing)

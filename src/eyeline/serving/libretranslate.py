@@ -7,7 +7,7 @@ of the text its vocabulary knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
@@ -24,7 +24,7 @@ from eyeline.serving.limits import Limits, Refused
 from eyeline.serving.markup import Document, document
 from eyeline.serving.models import Models, Served
 from eyeline.serving.requests import Shape
-from eyeline.serving.sentences import lines, sentences
+from eyeline.serving.sentences import Parts, lines, sentences
 from eyeline.serving.wire import FORMS, Json, read
 
 UNDETERMINED = "und"  # ISO 639-2's word for it
@@ -80,9 +80,7 @@ def router(models: Models, limits: Limits, split: bool, wants_key: bool) -> tupl
     """What asks a model, and what only tells of them."""
     asking, telling = APIRouter(), APIRouter()
 
-    @asking.post(
-        "/translate", openapi_extra=_either(TranslateRequest), responses={200: {"model": Translated}}, summary="Translate"
-    )
+    @asking.post("/translate", openapi_extra=_either(TranslateRequest), responses=_in_shape(Translated), summary="Translate")
     async def translate(request: Request) -> Response:
         body = await read(request, TranslateRequest)
         texts = [body.q] if isinstance(body.q, str) else body.q
@@ -92,56 +90,56 @@ def router(models: Models, limits: Limits, split: bool, wants_key: bool) -> tupl
             limits.check("characters of q", len(text), limits.characters)
         served = _choose(models, body.source, body.target, texts)
         entry_of(request).note(served.name, texts)
-        documents = [document(text) if body.format == "html" else Document(("", ""), (text,)) for text in texts]
-        options = SearchOptions(n_best=body.alternatives + 1, attention=False)
-        cut = (sentences if split else lines) if can_part(served) else None
-        answers = iter(await ask(served, [text for one in documents for text in one.texts], options, cut=cut))
-        several = [_translations(one, [next(answers) for _ in one.texts]) for one in documents]
-        alone = isinstance(body.q, str)
-        result: dict[str, Any] = {"translatedText": several[0][0] if alone else [each[0] for each in several]}
-        if body.alternatives:
-            result["alternatives"] = several[0][1:] if alone else [each[1:] for each in several]
-        if body.source == AUTO:
-            found = [_detected(served, text) for text in texts]
-            result["detectedLanguage"] = found[0] if alone else found
-        return Json(result)
+        return Json(await _translated(served, body, texts, sentences if split else lines))
 
     @asking.post(
-        "/detect", openapi_extra=_either(DetectRequest), responses={200: {"model": list[Detected]}}, summary="Detect a language"
+        "/detect", openapi_extra=_either(DetectRequest), responses=_in_shape(list[Detected]), summary="Detect a language"
     )
     async def detect(request: Request) -> Response:
         body = await read(request, DetectRequest)
         limits.check("characters of q", len(body.q), limits.characters)
         found: dict[str, float] = {}
-        for served in models:
-            one = _detected(served, body.q)
+        for one in (_detected(served, body.q) for served in models):
             found[one["language"]] = max(found.get(one["language"], 0.0), one["confidence"])
         ranked = sorted(found.items(), key=lambda one: -one[1])
         return Json([{"confidence": confidence, "language": language} for language, confidence in ranked])
 
-    @telling.get("/languages", responses={200: {"model": list[Language]}}, summary="The languages of the models")
+    @telling.get("/languages", responses=_in_shape(list[Language]), summary="The languages of the models")
     async def languages() -> Response:
         return Json(list(_languages(models)))
 
     @telling.get("/frontend/settings", summary="What LibreTranslate's own page asks for")
     async def settings() -> Response:
-        first = models.get(None).predictor
-        return Json(
-            {
-                "apiKeys": wants_key,
-                "keyRequired": wants_key,
-                "charLimit": limits.characters,
-                "frontendTimeout": 500,
-                "language": {
-                    "source": {"code": AUTO, "name": "Auto Detect"},
-                    "target": {"code": _target(first), "name": _name(_target(first))},
-                },
-                "suggestions": False,
-                "supportedFilesFormat": [],
-            }
-        )
+        target = _target(models.get(None).predictor)
+        spoken = {"source": {"code": AUTO, "name": "Auto Detect"}, "target": {"code": target, "name": _name(target)}}
+        limited = {"charLimit": limits.characters, "frontendTimeout": 500, "suggestions": False, "supportedFilesFormat": []}
+        return Json({"apiKeys": wants_key, "keyRequired": wants_key, "language": spoken, **limited})
 
     return asking, telling
+
+
+async def _translated(
+    served: Served, body: TranslateRequest, texts: Sequence[str], cut: Callable[[str], Parts]
+) -> dict[str, Any]:
+    """What is answered to a request."""
+    documents = [document(text) if body.format == "html" else Document(("", ""), (text,)) for text in texts]
+    options = SearchOptions(n_best=body.alternatives + 1, attention=False)
+    flat = [text for one in documents for text in one.texts]
+    answers = iter(await ask(served, flat, options, cut=cut if can_part(served) else None))
+    several = [_translations(one, [next(answers) for _ in one.texts]) for one in documents]
+    alone = isinstance(body.q, str)
+    result: dict[str, Any] = {"translatedText": several[0][0] if alone else [each[0] for each in several]}
+    if body.alternatives:
+        result["alternatives"] = several[0][1:] if alone else [each[1:] for each in several]
+    if body.source == AUTO:
+        found = [_detected(served, text) for text in texts]
+        result["detectedLanguage"] = found[0] if alone else found
+    return result
+
+
+def _in_shape(shape: Any) -> dict[int | str, dict[str, Any]]:
+    """How OpenAPI is told of an answer."""
+    return {200: {"model": shape}}
 
 
 def _either(shape: type[BaseModel]) -> dict[str, Any]:

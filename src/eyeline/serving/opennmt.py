@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, Field, StrictInt
@@ -46,21 +46,23 @@ def router(models: Models, limits: Limits, split: bool) -> APIRouter:
         texts = check_sources([segment.src for segment in body], name="src")
         for text in texts:
             limits.check("characters of src", len(text), limits.characters)
-        served = _choose(models, {segment.id for segment in body} or {0})
-        entry_of(request).note(served.name, texts)
-        cut = sentences if split and can_part(served) else None
-        answers = await ask(served, texts, SearchOptions(attention=False), cut=cut)
-        said = [{"src": one.source, "tgt": one.text, "n_best": 1, "pred_score": one.normalized_score} for one in answers]
+        served = [_choose(models, segment.id) for segment in body]
+        entry_of(request).note(served[0].name if served else "", texts)
+        said: list[dict[str, Any]] = [{} for _ in body]
+        for one in dict.fromkeys(served):
+            places = [place for place, other in enumerate(served) if other is one]
+            cut = sentences if split and can_part(one) else None
+            answers = await ask(one, [texts[place] for place in places], SearchOptions(attention=False), cut=cut)
+            for place, answer in zip(places, answers, strict=True):
+                score = answer.normalized_score
+                said[place] = {"src": answer.source, "tgt": answer.text, "n_best": 1, "pred_score": score}
         return Json([said])
 
     return routes
 
 
-def _choose(models: Models, ids: set[int | str]) -> Served:
-    """The one model that is meant. Raises Refused for none or several."""
-    if len(ids) > 1:
-        raise Refused(400, "the segments of a request are for one model", "id", "send a request for each")
-    (given,) = ids
+def _choose(models: Models, given: int | str) -> Served:
+    """The model that is meant. Raises Refused for one that is not there."""
     if isinstance(given, str):
         return models.get(given)
     names = models.names

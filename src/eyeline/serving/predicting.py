@@ -28,8 +28,8 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def router(models: Models, limits: Limits, split: bool) -> APIRouter:
-    """`split`: whether inputs are cut into sentences where a request does not say."""
+def router(models: Models, limits: Limits, split: bool, seed: int | None) -> APIRouter:
+    """`split` and `seed`: whether inputs are cut into sentences, and what samples follow from, where a request does not say."""
     routes = APIRouter()
 
     @routes.post("/predict", responses=ANSWERS, summary="Predict the output of each input")
@@ -37,7 +37,7 @@ def router(models: Models, limits: Limits, split: bool) -> APIRouter:
         served = models.get(body.model)
         lines = body.lines(limits, served.predictor.config.numbers > 0)
         entry_of(request).note(served.name, lines)
-        options, prefixes, terms = body.options(limits), body.prefixes(limits), body.terms(limits)
+        options, prefixes, terms = body.options(limits, seed), body.prefixes(limits), body.terms(limits)
         parted = body.split if body.split is not None else split and can_part(served)
         if not body.stream:
             cut = sentences if parted else None

@@ -69,7 +69,7 @@ def _fields(shape: dict[str, Any], document: dict[str, Any]) -> str:
         return f"<p>{escape(before + _kind(shape, document))}</p>"
     required = shape.get("required", [])
     rows = [
-        f"<tr><td><code>{escape(name)}</code>{'' if name in required else ' (optional)'}</td>"
+        f"<tr><th><code>{escape(name)}</code>{'' if name in required else ' (optional)'}</th>"
         f"<td>{escape(_kind(field, document))}</td><td>{escape(field.get('description', ''))}</td></tr>"
         for name, field in shape["properties"].items()
     ]
@@ -84,7 +84,7 @@ def _resolved(shape: dict[str, Any], document: dict[str, Any]) -> dict[str, Any]
 def _kind(shape: dict[str, Any], document: dict[str, Any]) -> str:
     """What a value is, in a few words."""
     if "$ref" in shape:
-        return str(shape["$ref"].rpartition("/")[2])
+        return f"{{{', '.join(_resolved(shape, document).get('properties', {}))}}}"
     if "anyOf" in shape:
         return " or ".join(dict.fromkeys(_kind(each, document) for each in shape["anyOf"]))
     if "enum" in shape:
@@ -95,5 +95,9 @@ def _kind(shape: dict[str, Any], document: dict[str, Any]) -> str:
             if "anyOf" in shape["items"]
             else f"list of {_kind(shape['items'], document)}"
         )
-    bounds = [f"{word} {shape[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in shape]
+    bounds = [f"{word} {_number(shape[key])}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in shape]
     return " ".join([str(shape.get("type", "anything")), *bounds])
+
+
+def _number(value: float) -> str:
+    return f"{int(value):,}" if value == int(value) else f"{value:g}"

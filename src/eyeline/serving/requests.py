@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
@@ -10,7 +10,7 @@ from eyeline.errors import UserError
 from eyeline.predictor import SearchOptions, Term
 from eyeline.predictor.inputs import check_prefixes, check_sources
 from eyeline.predictor.terms import check_terms
-from eyeline.serving.limits import Limits, Refused
+from eyeline.serving.limits import Limits
 
 Count = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 Positive = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
@@ -45,26 +45,41 @@ class PredictRequest(Shape):
     model: Text | None = None
     """one of those served; the first where it is left out"""
     beam_size: Positive | None = None
+    """hypotheses kept; 1 is greedy"""
     n_best: Positive = 1
+    """outputs an input, at most beam_size"""
     length_penalty: Weight | None = None
+    """outputs are ranked by score / length^length_penalty"""
     length_normalization: Literal["average", "wu"] | None = None
+    """wu: by score / ((5 + length) / 6)^length_penalty instead"""
     coverage_penalty: Weight | None = None
+    """outputs lose so many times the sum of -log min(attention that each source token had, 1)"""
     no_repeat_ngram: Annotated[int, Field(strict=True, ge=0, le=1000)] | None = None
+    """so many tokens in a row come at most once in an output"""
     min_length: Count | None = None
+    """tokens before the end may come"""
     max_length: Positive | None = None
+    """most tokens of an output"""
     min_length_ratio: Annotated[Weight, Field(le=100)] | None = None
+    """tokens before the end may come, for each of the source's"""
     max_length_ratio: Annotated[Weight, Field(gt=0, le=100)] | None = None
+    """most tokens, for each of the source's"""
     diverse_groups: Positive | None = None
+    """parts of the beam that shun each other's tokens"""
     diversity: Weight | None = None
+    """what a token costs for each earlier group that says it there"""
     sampling: Text | None = None
     """outputs are drawn: top-k=20,temperature=0.8, of top-k, top-p, typical and temperature"""
     mbr: Count = 0
     """so many are drawn, and the one nearest to all is taken"""
     seed: Annotated[int, Field(strict=True, ge=0, le=2**63 - 1)] | None = None
+    """what is drawn follows from it and from the input alone"""
     prefix: str | list[str] | None = None
     """what the outputs begin with: one text for all, or one for each input"""
     constraints: list[TermShape] = []
+    """a terminology"""
     replace_unknown: StrictBool = False
+    """an unknown token is written as the source word that it looked at most"""
     dictionary: dict[str, str] | None = None
     """with replace_unknown: source word to what is written instead of it"""
     too_long: Literal["error", "truncate", "split"] | None = None
@@ -98,8 +113,8 @@ class PredictRequest(Shape):
         limits.check("constraints", len(self.constraints), limits.items)
         return check_terms([term.model_dump() for term in self.constraints])
 
-    def options(self, limits: Limits) -> SearchOptions:
-        """How outputs are looked for. Raises Refused for more than the service allows."""
+    def options(self, limits: Limits, seed: int | None) -> SearchOptions:
+        """How outputs are looked for; `seed` where none is given. Raises Refused for more than the service allows."""
         limits.check("beam_size", self.beam_size or 1, limits.beam)
         limits.check("mbr", self.mbr, limits.beam)
         limits.check("n_best", self.n_best, limits.n_best)
@@ -108,7 +123,7 @@ class PredictRequest(Shape):
         if self.dictionary is not None:
             limits.check("entries of dictionary", len(self.dictionary), 10 * limits.items)
         given = self.model_dump(include=OPTIONS)
-        return SearchOptions(**given)
+        return SearchOptions(**{**given, "seed": seed if self.seed is None else self.seed})
 
 
 OPTIONS = {
@@ -166,15 +181,3 @@ class PredictAnswer(Shape):
 
     predictions: list[Answer]
     model: str
-
-
-def check_streamed(request: PredictRequest, split: bool) -> None:
-    """Raises Refused for what cannot be answered token by token."""
-    faults: list[tuple[bool, Any]] = [
-        (len(request.inputs) != 1, "one input at a time is streamed"),
-        (split, "sentences are not streamed one by one"),
-        (request.too_long == "split", "parts of an input are not streamed one by one"),
-    ]
-    for wrong, what in faults:
-        if wrong:
-            raise Refused(400, what, "stream=true")

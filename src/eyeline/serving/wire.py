@@ -66,9 +66,13 @@ def _finite(value: Any) -> Any:
     return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
 
 
+def is_form(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS
+
+
 async def fields(request: Request) -> Any:
     """What a request says, as JSON or as a form; in a form, what comes again is a list. Raises Refused for neither."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() in FORMS:
+    if is_form(request):
         given = [*request.query_params.multi_items(), *(await request.form()).multi_items()]
         names = dict.fromkeys(name for name, _ in given)
         values = {name: [value for key, value in given if key == name] for name in names}
@@ -80,9 +84,9 @@ async def fields(request: Request) -> Any:
 
 
 async def read(request: Request, shape: type[Body]) -> Body:
-    """A request's fields in a shape. Raises Refused for what has another one."""
+    """A request's fields in a shape; in a form numbers are text. Raises Refused for what has another one."""
     try:
-        return shape.model_validate(await fields(request))
+        return shape.model_validate(await fields(request), strict=not is_form(request))
     except ValidationError as error:
         raise Refused(400, *_first_fault(error.errors())) from None
 
