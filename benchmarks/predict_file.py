@@ -1,10 +1,11 @@
 """What it takes to predict a file of any size: rate, and the most memory that the command held; and what kills do to it.
 
     python benchmarks/predict_file.py --lines 10000 100000 1000000 --kills 3 --threads 1
+    python benchmarks/predict_file.py --run RUN --input FILE --beam-size 5 --threads 1
 
 Trains a small run (reversal, Luong's attention, briefly), then `eyeline predict RUN FILE -o OUT --beam-size 1`, a process of
 its own for each number of lines, as a user types it. Prints a Markdown table. "Own" is what a process has allocated (RssAnon,
-looked at fifty times a second; on Linux alone), "resident" counts mapped files, too.
+looked at fifty times a second; on Linux alone), "resident" counts mapped files, too. With --run it is your run and your file.
 
 With --kills N the largest file is predicted once more: SIGKILL ends the command N times at random moments, each time it is told
 to `--resume`, and in the end every byte is compared with the undisturbed output.
@@ -70,26 +71,32 @@ def killed(command: list[str | Path], out: Path, kills: int, seconds: float) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="of each file")
+    parser.add_argument("--run", help="a run of yours, with --input")
+    parser.add_argument("--input", help="the file of lines that it predicts")
+    parser.add_argument("--beam-size", type=int, default=1)
     parser.add_argument("--kills", type=int, default=0, help="of the command with the largest file")
     parser.add_argument("--threads", type=int, default=1, help="of each command")
     parser.add_argument("--directory", help="where files are put for a while; about 100 bytes a line")
     options = parser.parse_args()
     os.environ.update({f"{name}_NUM_THREADS": str(options.threads) for name in ("OMP", "MKL", "RAYON")})
     common = ["--threads", str(options.threads), "--device", "cpu"]
+    search = ["--beam-size", str(options.beam_size), *common]
     with tempfile.TemporaryDirectory(dir=options.directory) as name:
         folder = Path(name)
-        run = trained(folder, common)
-        print("| lines | seconds | lines/s | own, MB | resident, MB | written, MB |")
-        print("| --: | --: | --: | --: | --: | --: |")
-        for lines in options.lines:
-            given, out = sources(folder, lines), folder / f"{lines}.out"
-            command = ["predict", run, given, "-o", out, "--beam-size", "1", *common]
-            cost = measured(command, folder / "log")
+        run = Path(options.run) if options.run else trained(folder, common)
+        print("| lines | seconds | processor seconds | lines a processor second | own, MB | resident, MB | written, MB |")
+        print("| --: | --: | --: | --: | --: | --: | --: |")
+        for given in [Path(options.input)] if options.run else (sources(folder, lines) for lines in options.lines):
+            out = folder / f"{given.name}.out"
+            cost = measured(["predict", run, given, "-o", out, *search], folder / "log")
+            lines, spent = out.read_bytes().count(b"\n"), cost.processor_seconds
             memory, size = f"{cost.own / MB:,.0f} | {cost.resident / MB:,.0f}", out.stat().st_size / MB
-            print(f"| {lines:,} | {cost.seconds:,.0f} | {lines / cost.seconds:,.0f} | {memory} | {size:,.1f} |", flush=True)
+            print(
+                f"| {lines:,} | {cost.seconds:,.0f} | {spent:,.0f} | {lines / spent:,.0f} | {memory} | {size:,.1f} |", flush=True
+            )
         if options.kills:
             again = folder / "again.out"
-            command = ["predict", run, given, "-o", again, "--beam-size", "1", *common, "--resume"]
+            command = ["predict", run, given, "-o", again, *search, "--resume"]
             lives = killed(command, again, options.kills, cost.seconds)
             same = "every byte is the same" if filecmp.cmp(out, again, shallow=False) else "THE BYTES DIFFER"
             lived = ", ".join(f"{life:,.0f}" for life in lives)

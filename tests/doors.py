@@ -85,6 +85,7 @@ HEAVY = {
     "tensorboard",
     "safetensors",
     "optuna",
+    "ray",
     "fastapi",
     "starlette",
     "uvicorn",

@@ -46,6 +46,7 @@ from eyeline.cli.searching import (
     Sampling,
     open_ensemble,
 )
+from eyeline.cli.shards import COLUMN, check_shards, predict_on_cluster
 
 if TYPE_CHECKING:
     from eyeline.bulk import Means, Output, Seen
@@ -56,11 +57,13 @@ if TYPE_CHECKING:
 
 def predict(
     run: RunPath,
-    source: Annotated[
-        str | None, typer.Argument(metavar="INPUT", help="Lines of source text; standard input when absent or -.")
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT", help="Lines of source text; standard input when absent or -. With --cluster: shards."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FILE", help="Where to write; default: standard output.")
+        str | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write; with --cluster a directory."),
     ] = None,
     format_: Annotated[
         str,
@@ -105,6 +108,14 @@ def predict(
         str, typer.Option("--on-bad-line", help="A line that is no text or no source: error, or skip (an empty line).")
     ] = "error",
     seed: Seed = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="ray: Parquet files on the cluster at RAY_ADDRESS, or on this machine."),
+    ] = None,
+    workers: Annotated[int | None, typer.Option("--workers", help="With --cluster: processes; default: all.", min=1)] = None,
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="With --cluster: the column of the text; default: source.")
+    ] = None,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -117,7 +128,9 @@ def predict(
 
     What goes to a FILE is kept as far as it is done when something ends the command, and --resume goes on behind it.
     """
-    _check(format_, n_best, too_long, on_bad_line, out, resume)
+    check_shards(cluster, inputs or [], out, format_, prefix, on_bad_line, workers, columns)
+    _check(format_, n_best, too_long, on_bad_line, out, resume and cluster is None)
+    source = inputs[0] if inputs else None
     predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
     from eyeline.bulk import Seen, predict_lines
     from eyeline.predictor.inputs import CHUNK, SearchOptions, with_prefixes
@@ -146,16 +159,41 @@ def predict(
         replace_unknown=replace_unknown,
         dictionary=None if dictionary is None else read_dictionary(dictionary),
     )
-    ask = predictor.answerer(options, [] if constraints is None else read_terms(constraints), input_name(source))
-    report, skipped = reporter(quiet, verbose), Seen()
+    terms, report, skipped = [] if constraints is None else read_terms(constraints), reporter(quiet, verbose), Seen()
+    files = {"--constraints": constraints, "--dictionary": dictionary}
+    others = {
+        "--format": format_,
+        "--on-bad-line": on_bad_line,
+        "--ensemble-mean": ensemble_mean,
+        "--precision": precision,
+        "--columns": columns,
+    }
+    means = partial(_means, predictor, ensemble, options, files, others)
+    if cluster is not None:
+        predict_on_cluster(
+            predictor,
+            [predictor.run.path, *map(Path, ensemble or ())],
+            options,
+            terms,
+            means(),
+            inputs=inputs or [],
+            out=out or "",
+            column=columns or COLUMN,
+            tokens=format_ == "jsonl",
+            ensemble_mean=ensemble_mean,
+            precision=precision,
+            threads=threads,
+            workers=workers,
+            report=report,
+        )
+        return
+    ask = predictor.answerer(options, terms, input_name(source))
     typed = source in (None, "-") and sys.stdin.isatty()  # a person at the keyboard is answered line by line
     given = input_lines(source, partial(skipped.add, "skipped") if on_bad_line == "skip" else None)
     if on_bad_line == "skip":
         given = _possible(predictor, given, skipped)
     coming = with_prefixes(given, None if prefix is None else input_lines(prefix), input_name(source))
-    files = {"--constraints": constraints, "--dictionary": dictionary}
-    others = {"--format": format_, "--on-bad-line": on_bad_line, "--ensemble-mean": ensemble_mean, "--precision": precision}
-    with _output(out, resume, typed, partial(_means, predictor, ensemble, options, files, others)) as place:
+    with _output(out, resume, typed, means) as place:
         made = predict_lines(
             ask,
             coming,
