@@ -1,5 +1,7 @@
 // The view as the part of the address behind #, so that a link restores it. Knows strings and numbers.
 
+const THEMES = ["auto", "light", "dark"];
+
 function ids(text) {
   return text ? text.split(".").map(Number).filter(Number.isInteger) : [];
 }
@@ -7,18 +9,19 @@ function ids(text) {
 /** The view that an address tells; what is not there is empty. */
 export function read(fragment) {
   const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  const look = (given.get("look") ?? "").split(".");
+  const look = (given.get("look") ?? "").split(".").map((part) => (part === "" ? null : Number(part)));
+  const step = Number(given.get("step") ?? NaN);
   return {
     source: given.get("source") ?? "",
     target: given.get("target") ?? "",
     model: given.get("model") ?? "",
     beside: given.get("beside") ?? "",
     prefixes: [ids(given.get("prefix")), ids(given.get("other"))],
-    step: given.has("step") ? Number(given.get("step")) - 1 : null,
-    look: look.length === 2 ? look.map((part) => (part === "" ? null : Number(part))) : null,
+    step: Number.isInteger(step) ? step - 1 : null,
+    look: look.length === 2 && look.every((part) => part === null || Number.isInteger(part)) ? look : null,
     tree: given.get("tree") === "1",
     language: given.get("language") ?? "",
-    theme: given.get("theme") ?? "",
+    theme: THEMES.includes(given.get("theme")) ? given.get("theme") : "auto",
   };
 }
 

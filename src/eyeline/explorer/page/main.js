@@ -295,6 +295,7 @@ async function begin() {
   view.source ||= new URLSearchParams(location.search).get("text") ?? "";
   byId("source").value = view.source;
   byId("target").value = view.target;
+  byId("source").focus();
   settle("empty");
   try {
     const known = await offer();

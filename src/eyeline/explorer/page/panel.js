@@ -13,6 +13,8 @@ import { stepTable } from "./table.js";
 import { isHere, outputLabel } from "./traces.js";
 import { number, say } from "./words.js";
 
+const MANY = 60; // symbols, of which some may be out of sight
+
 export class Panel {
   /** `page` is told what the reader does: choose(step), steer(panel, candidate), release(panel), want(panel, layer, head). */
   constructor(page) {
@@ -125,6 +127,8 @@ export class Panel {
       button.classList.toggle("now", at === this.step);
       button.toggleAttribute("aria-current", at === this.step);
     });
+    const now = this.symbols[this.step];
+    if (this.length > MANY) this.output.scrollTop = now.offsetTop - 60;
     const focused = this.picture.contains(document.activeElement) && document.activeElement !== this.picture;
     const steer = this.page.steers ? (candidate) => this.page.steer(this, candidate) : null;
     const drawn = story(trace, this.chosen, this.step, { room: this.room.story, steer, light: (column) => this.light(column) });

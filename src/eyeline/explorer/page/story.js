@@ -57,7 +57,7 @@ function context(nodes, trace, look, step, columns, { middle, wide }, top, ink) 
     nodes.push(shape("rect", { x: left + at * size, y: box, width: size, height: 18, fill: signed(value, ink), stroke: ink.grid },
       shape("title", {}, number(value, 3))));
   });
-  const said = `${say("context")} · ${say("norm", number(look.norms[step]))} · ${say("kept", Math.round(100 * look.kept))}`;
+  const said = `${say("context")} · ${say("norm", number(look.norms[step]))} · ${say("kept", numbers.length, Math.round(100 * look.kept))}`;
   const told = wrapped(middle, box + 34, said, wide, 12, ink.faint);
   nodes.push(...told.nodes);
   return told.bottom + 8;
