@@ -110,7 +110,7 @@ class ExplorerPage:
         for panel in self.page.locator(".panel").all():
             buttons = panel.locator(".output button")
             if buttons.count():
-                assert panel.locator(".output button.now").count() == 1
+                assert panel.locator(".output button[aria-current=step].now").count() == 1
                 at = min(step, buttons.count()) - 1
                 assert "now" in (buttons.nth(at).get_attribute("class") or "")
         return step

@@ -86,7 +86,7 @@ def test_the_languages_of_the_page_have_the_same_words() -> None:
     """And the same gaps in them."""
     text = (PAGE / "words.js").read_text(encoding="utf-8")
     english, korean = (part for part in re.split(r"^  (?:en|ko): \{$", text, flags=re.MULTILINE)[1:])
-    words = [dict(re.findall(r'(\w+): "((?:[^"\\]|\\.)*)"', part.split("\n  },")[0])) for part in (english, korean)]
+    words = [dict(re.findall(r'(\w+):\s+"((?:[^"\\]|\\.)*)"', part.split("\n  },")[0])) for part in (english, korean)]
     assert len(words[0]) > 60
     assert words[0].keys() == words[1].keys()
     for name, said in words[0].items():
@@ -101,6 +101,7 @@ def test_explain_shows_itself_in_a_notebook_and_as_a_file(toys: ToyRuns, tmp_pat
     assert isinstance(found, Explanation)
     assert [one["name"] for one in found.traces] == ["bahdanau", "luong"]
     assert found.traces[0]["beam"]["ended"]
+    assert repr(found) == f"<Explanation bahdanau: a b c → {found.traces[0]['target']['text']}, luong: a b c → c b a>"
     frame = found._repr_html_()
     assert frame.startswith('<iframe sandbox="allow-scripts allow-downloads" srcdoc="')
     inner = frame.split('srcdoc="')[1].split('"')[0]

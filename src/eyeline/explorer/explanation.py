@@ -24,6 +24,10 @@ class Explanation:
 
     traces: tuple[Told, ...]
 
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{one['name']}: {one['source']['text']} → {one['target']['text']}" for one in self.traces)
+        return f"<Explanation {shown}>"
+
     def save(self, path: str | Path) -> Path:
         """Writes the page (.html), which needs no other file and no network, or its values (.json). Returns the path.
 

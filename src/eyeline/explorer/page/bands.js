@@ -58,7 +58,9 @@ function scoreBars(nodes, look, scores, columns, ink, top) {
     if (score === null) return;
     const height = Math.max(1, Math.abs(score) * scale);
     const up = score >= 0;
-    nodes.push(shape("rect", { x: item.left + 4, y: up ? zero - height : zero, width: item.width - 8, height, fill: ink.score, rx: 1 }));
+    nodes.push(
+      shape("rect", { x: item.left + 4, y: up ? zero - height : zero, width: item.width - 8, height, fill: ink.score, rx: 1 }),
+    );
     if (item.width >= 34) {
       const place = up ? zero - height - 3 : zero + height + 11;
       nodes.push(words(item.middle, place, number(score, 1), { "text-anchor": "middle", "font-size": 10.5, fill: ink.faint }));
@@ -105,8 +107,14 @@ function copies(nodes, copied, columns, ink, top) {
   const y = title(nodes, columns, top, say("fromSource"), ink);
   for (const [at, mass] of copied) {
     const item = columns.items[at];
-    nodes.push(shape("path", { d: `M${item.middle} ${y} V${y + 20} M${item.middle - 5} ${y + 13} L${item.middle} ${y + 20} L${item.middle + 5} ${y + 13}`,
-      stroke: ink.copy, "stroke-width": 1.2 + 4 * mass, fill: "none" }));
+    nodes.push(
+      shape("path", {
+        d: `M${item.middle} ${y} V${y + 20} M${item.middle - 5} ${y + 13} L${item.middle} ${y + 20} L${item.middle + 5} ${y + 13}`,
+        stroke: ink.copy,
+        "stroke-width": 1.2 + 4 * mass,
+        fill: "none",
+      }),
+    );
     nodes.push(words(item.middle, y + 33, probable(mass), { "text-anchor": "middle", "font-size": 10.5, fill: ink.copy }));
   }
   return y + 38;
@@ -121,9 +129,14 @@ function coverageBars(nodes, trace, remembered, columns, ink, top) {
   remembered.forEach((sum, at) => {
     const item = columns.items[at];
     const tall = (height * sum) / Math.max(high, 1);
-    if (tall > 0.3) nodes.push(shape("rect", { x: item.left + 4, y: foot - tall, width: item.width - 8, height: tall, fill: ink.coverage, rx: 1 }));
+    if (tall > 0.3)
+      nodes.push(
+        shape("rect", { x: item.left + 4, y: foot - tall, width: item.width - 8, height: tall, fill: ink.coverage, rx: 1 }),
+      );
     if (sum >= 0.05 && item.width >= 26) {
-      nodes.push(words(item.middle, foot - tall - 2, number(sum, 1), { "text-anchor": "middle", "font-size": 10, fill: ink.faint }));
+      nodes.push(
+        words(item.middle, foot - tall - 2, number(sum, 1), { "text-anchor": "middle", "font-size": 10, fill: ink.faint }),
+      );
     }
   });
   return foot + 6;
@@ -138,7 +151,9 @@ function vectors(nodes, look, weights, columns, ink, top) {
     if (weight < least) return;
     const item = columns.items[at];
     const wide = Math.min(22, item.width - 8);
-    const strip = look.parts[at].map((value, part) => shape("rect", { x: item.middle - wide / 2, y: y + part * cell, width: wide, height: cell, fill: signed(value, ink) }));
+    const strip = look.parts[at].map((value, part) =>
+      shape("rect", { x: item.middle - wide / 2, y: y + part * cell, width: wide, height: cell, fill: signed(value, ink) }),
+    );
     const frame = { x: item.middle - wide / 2, y, width: wide, height: cell * strip.length, fill: "none", stroke: ink.grid };
     nodes.push(shape("g", { opacity: 0.14 + 0.86 * weight }, ...strip, shape("rect", frame)));
   });
@@ -154,7 +169,9 @@ function arcs(nodes, trace, step, columns, ink, top) {
     const rise = Math.min(48, 14 + Math.abs(to - from) * 0.18);
     const last = at === places.length - 1;
     const way = `M${from} ${foot} C${from} ${foot - rise * 1.3} ${to} ${foot - rise * 1.3} ${to} ${foot} m-4 -6 l4 6 l4 -6`;
-    nodes.push(shape("path", { d: way, fill: "none", stroke: ink.copy, "stroke-width": last ? 2.6 : 1.3, opacity: last ? 1 : 0.45 }));
+    nodes.push(
+      shape("path", { d: way, fill: "none", stroke: ink.copy, "stroke-width": last ? 2.6 : 1.3, opacity: last ? 1 : 0.45 }),
+    );
   }
   const now = columns.items[places[step]];
   nodes.push(shape("circle", { cx: now.middle, cy: foot + 4, r: 4, fill: ink.copy }));

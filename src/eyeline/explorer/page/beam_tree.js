@@ -44,12 +44,24 @@ export function beamPicture(trace) {
       const from = at === 0 ? { x: 12, y: y(0) } : { x: x[at] - GAP + 2, y: y(kept.parent) };
       const style = { fill: "none", stroke: strong ? ink.weight : ink.grid, "stroke-width": strong ? 2.4 : 1.4 };
       const middle = (from.x + x[at] - 3) / 2;
-      nodes.push(shape("path", { d: `M${from.x} ${from.y} C${middle} ${from.y} ${middle} ${y(place)} ${x[at] - 3} ${y(place)}`, ...style }));
+      nodes.push(
+        shape("path", {
+          d: `M${from.x} ${from.y} C${middle} ${from.y} ${middle} ${y(place)} ${x[at] - 3} ${y(place)}`,
+          ...style,
+        }),
+      );
       const told = shape("title", {}, `${kept.token}: ${number(kept.score)}`);
-      nodes.push(words(x[at], y(place) + 5, texts[at][place], { fill: strong ? ink.ink : ink.faint, "font-weight": strong ? 700 : 400 }));
+      nodes.push(
+        words(x[at], y(place) + 5, texts[at][place], { fill: strong ? ink.ink : ink.faint, "font-weight": strong ? 700 : 400 }),
+      );
       nodes.at(-1).append(told);
       if (ends.has(name)) {
-        nodes.push(words(x[at] + widthOf(texts[at][place], 13) + 5, y(place) + 5, `■ ${ends.get(name).join(",")}`, { fill: ink.copy, "font-size": 12 }));
+        nodes.push(
+          words(x[at] + widthOf(texts[at][place], 13) + 5, y(place) + 5, `■ ${ends.get(name).join(",")}`, {
+            fill: ink.copy,
+            "font-size": 12,
+          }),
+        );
       }
     });
   });
@@ -60,8 +72,19 @@ export function beamPicture(trace) {
 export function beamTree(trace) {
   if (trace.beam === null) return element("p", { class: "note" }, say("noTree"));
   const rows = trace.beam.ended.map((one, at) =>
-    element("li", { value: at + 1 }, element("bdi", {}, one.text), ` ${say("log", number(one.score))}${one.finished ? "" : ` · ${say("unfinished")}`}`),
+    element(
+      "li",
+      { value: at + 1 },
+      element("bdi", {}, one.text),
+      ` ${say("log", number(one.score))}${one.finished ? "" : ` · ${say("unfinished")}`}`,
+    ),
   );
-  return element("div", {}, element("p", { class: "note" }, say("treeHelp")), element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": say("treeTitle") }, beamPicture(trace)),
-    element("p", { class: "note" }, say("ended")), element("ol", { class: "ended" }, ...rows));
+  return element(
+    "div",
+    {},
+    element("p", { class: "note" }, say("treeHelp")),
+    element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": say("treeTitle") }, beamPicture(trace)),
+    element("p", { class: "note" }, say("ended")),
+    element("ol", { class: "ended" }, ...rows),
+  );
 }

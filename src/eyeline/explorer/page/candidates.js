@@ -32,7 +32,16 @@ export function candidates(trace, step, { left, wide, top, ink, steer }) {
 
 function row(one, text, taken, { left, names, room, wide, y, ink }, steer) {
   const parts = [
-    shape("rect", { class: "hit", x: left, y: y + 1, width: wide, height: ROW - 3, rx: 5, fill: taken ? ink.shade : "transparent", stroke: taken ? ink.grid : "none" }),
+    shape("rect", {
+      class: "hit",
+      x: left,
+      y: y + 1,
+      width: wide,
+      height: ROW - 3,
+      rx: 5,
+      fill: taken ? ink.shade : "transparent",
+      stroke: taken ? ink.grid : "none",
+    }),
     words(left + 8, y + 18, taken ? "●" : "○", { fill: taken ? ink.weight : ink.faint, "font-size": 12 }),
     words(left + 26, y + 18, text, { fill: ink.ink, "font-size": 15, "font-weight": taken ? 700 : 400 }),
   ];
@@ -41,12 +50,19 @@ function row(one, text, taken, { left, names, room, wide, y, ink }, steer) {
   parts.push(shape("rect", { x: left + names, y: y + 7, width: whole, height: ROW - 15, rx: 2, fill: ink.weight }));
   if (copied > 0) {
     const share = room * copied;
-    parts.push(shape("rect", { x: left + names + whole - share, y: y + 7, width: share, height: ROW - 15, rx: 2, fill: ink.copy }));
+    parts.push(
+      shape("rect", { x: left + names + whole - share, y: y + 7, width: share, height: ROW - 15, rx: 2, fill: ink.copy }),
+    );
   }
   parts.push(words(left + names + whole + 6, y + 18, probable(one.p), { fill: ink.ink, "font-size": 12 }));
   const name = taken ? `${text}, ${number(one.p, 3)}: ${say("chosenNow")}` : say("steer", text, number(one.p, 3));
   if (!steer || taken) return shape("g", {}, shape("title", {}, name), ...parts);
-  const button = shape("g", { role: "button", tabindex: 0, class: "candidate", "aria-label": name, "data-id": one.id }, shape("title", {}, name), ...parts);
+  const button = shape(
+    "g",
+    { role: "button", tabindex: 0, class: "candidate", "aria-label": name, "data-id": one.id },
+    shape("title", {}, name),
+    ...parts,
+  );
   button.addEventListener("click", () => steer(one));
   button.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;
@@ -63,6 +79,12 @@ function gate(nodes, generating, left, wide, top, ink) {
   nodes.push(shape("rect", { x: left, y: top + 18, width: share, height: 10, fill: ink.weight }));
   nodes.push(shape("rect", { x: left + share, y: top + 18, width: wide - share, height: 10, fill: ink.copy }));
   nodes.push(words(left, top + 42, say("generate", probable(generating)), { fill: ink.weight, "font-size": 12 }));
-  nodes.push(words(left + wide, top + 42, say("copy", probable(1 - generating)), { fill: ink.copy, "font-size": 12, "text-anchor": "end" }));
+  nodes.push(
+    words(left + wide, top + 42, say("copy", probable(1 - generating)), {
+      fill: ink.copy,
+      "font-size": 12,
+      "text-anchor": "end",
+    }),
+  );
   return top + 50;
 }

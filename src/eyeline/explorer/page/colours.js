@@ -38,6 +38,21 @@ export function signed(value, ink) {
 /** The page's own colours by name, as they now are. */
 export function inks() {
   const style = getComputedStyle(document.documentElement);
-  const names = ["bg", "card", "ink", "faint", "grid", "shade", "score", "weight", "coverage", "copy", "below", "above", "ground", "mark"];
+  const names = [
+    "bg",
+    "card",
+    "ink",
+    "faint",
+    "grid",
+    "shade",
+    "score",
+    "weight",
+    "coverage",
+    "copy",
+    "below",
+    "above",
+    "ground",
+    "mark",
+  ];
   return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }

@@ -44,7 +44,8 @@ export function picture(width, height, attributes, ...children) {
   return shape("svg", { xmlns: SVG, "font-family": FONT, "font-size": 13, ...box, ...attributes }, ...children);
 }
 
-export const FONT = 'system-ui, "Noto Sans", "Noto Sans CJK KR", "Noto Sans KR", "Noto Sans Arabic", "Noto Sans Devanagari", sans-serif';
+export const FONT =
+  'system-ui, "Noto Sans", "Noto Sans CJK KR", "Noto Sans KR", "Noto Sans Arabic", "Noto Sans Devanagari", sans-serif';
 
 export function byId(name) {
   return document.getElementById(name);

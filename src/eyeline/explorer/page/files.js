@@ -12,7 +12,9 @@ function sheet(panels) {
   let [left, height] = [12, 0];
   for (const panel of panels.filter((each) => each.length)) {
     const { trace } = panel;
-    nodes.push(words(left, 28, `${trace.name} (${trace.model.architecture})`, { "font-size": 16, "font-weight": 700, fill: ink.ink }));
+    nodes.push(
+      words(left, 28, `${trace.name} (${trace.model.architecture})`, { "font-size": 16, "font-weight": 700, fill: ink.ink }),
+    );
     nodes.push(words(left, 50, `${trace.source.text} → ${trace.target.text}`, { fill: ink.ink }));
     let [top, wide] = [62, 0];
     for (const drawn of panel.pictures()) {

@@ -13,7 +13,8 @@ export function headPicker(trace, shown, want) {
   const now = trace.looks[shown];
   const layers = element("select", { class: "layer" });
   const names = [...new Set(trace.looks.map((look) => look.layer))];
-  for (const layer of names) layers.append(element("option", { value: layer ?? "" }, layer === null ? say("own") : String(layer)));
+  for (const layer of names)
+    layers.append(element("option", { value: layer ?? "" }, layer === null ? say("own") : String(layer)));
   layers.value = now.layer ?? "";
   const heads = element("select", { class: "head" });
   for (const { head } of trace.looks.filter((look) => look.layer === now.layer)) {
@@ -28,17 +29,33 @@ export function headPicker(trace, shown, want) {
   });
   heads.addEventListener("change", () => want(now.layer, heads.value === "" ? null : Number(heads.value)));
   const why = trace.shown === shown ? say(`chosen_${trace.chosen}`) : say("chosen_asked");
-  const row = element("p", { class: "pickers" }, element("label", {}, `${say("layer")} `, layers), " ", element("label", {}, `${say("head")} `, heads), " ",
-    element("span", { class: "note" }, why));
-  return trace.looks.every(isHere) ? [row, thumbnails(trace, shown, want)] : [row, element("p", { class: "note" }, say("tooLarge"))];
+  const row = element(
+    "p",
+    { class: "pickers" },
+    element("label", {}, `${say("layer")} `, layers),
+    " ",
+    element("label", {}, `${say("head")} `, heads),
+    " ",
+    element("span", { class: "note" }, why),
+  );
+  return trace.looks.every(isHere)
+    ? [row, thumbnails(trace, shown, want)]
+    : [row, element("p", { class: "note" }, say("tooLarge"))];
 }
 
 /** All of them, small. */
 function thumbnails(trace, shown, want) {
   const dark = isDark();
   const buttons = trace.looks.map((look, at) => {
-    const name = look.layer === null ? say("own") : `${say("layer")} ${look.layer}, ${look.head === null ? say("mean") : `${say("head")} ${look.head}`}`;
-    const button = element("button", { type: "button", class: "thumbnail", "aria-pressed": String(at === shown), title: name, "aria-label": name }, small(trace, look, dark));
+    const name =
+      look.layer === null
+        ? say("own")
+        : `${say("layer")} ${look.layer}, ${look.head === null ? say("mean") : `${say("head")} ${look.head}`}`;
+    const button = element(
+      "button",
+      { type: "button", class: "thumbnail", "aria-pressed": String(at === shown), title: name, "aria-label": name },
+      small(trace, look, dark),
+    );
     button.addEventListener("click", () => want(look.layer, look.head));
     return button;
   });

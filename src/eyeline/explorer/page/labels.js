@@ -1,7 +1,20 @@
 // How a token is written so that all of it can be seen, and which way a text runs.
 
-const NAMES = { "\t": "TAB", "\n": "LF", "\r": "CR", "\u00a0": "NBSP", "\u00ad": "SHY", "\u200b": "ZWSP", "\u200c": "ZWNJ", "\u200d": "ZWJ",
-  "\u200e": "LRM", "\u200f": "RLM", "\u2060": "WJ", "\u3000": "WIDE BLANK", "\ufeff": "BOM" };
+const NAMES = {
+  "\t": "TAB",
+  "\n": "LF",
+  "\r": "CR",
+  "\u00a0": "NBSP",
+  "\u00ad": "SHY",
+  "\u200b": "ZWSP",
+  "\u200c": "ZWNJ",
+  "\u200d": "ZWJ",
+  "\u200e": "LRM",
+  "\u200f": "RLM",
+  "\u2060": "WJ",
+  "\u3000": "WIDE BLANK",
+  "\ufeff": "BOM",
+};
 const HIDDEN = /^[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Zs}]$/u;
 const JOINERS = "\u200c\u200d";
 const STRONG = /[\p{Script=Hebrew}\p{Script=Arabic}\p{Script=Syriac}\p{Script=Thaana}\p{Script=Nko}]|(\p{L})/u;

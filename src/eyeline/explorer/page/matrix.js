@@ -36,7 +36,15 @@ function placed(trace, room) {
   const every = Math.max(1, Math.ceil(9 / cell));
   const back = runsBack(trace.source.text);
   return {
-    rows, columns, left, top, cell, upright, size, every, back,
+    rows,
+    columns,
+    left,
+    top,
+    cell,
+    upright,
+    size,
+    every,
+    back,
     width: left + cell * columns.length + MARGIN,
     height: top + cell * rows.length + MARGIN,
     x: (at) => left + cell * (back ? columns.length - 1 - at : at),
@@ -47,7 +55,12 @@ function placed(trace, room) {
 export function matrix(trace, look, { choose, light }) {
   const canvas = element("canvas", {});
   const hint = element("p", { class: "note" }, say("matrixHelp"));
-  const named = { class: "scroll", tabindex: 0, role: "group", "aria-label": say("matrixLabel", trace.target.tokens.length, trace.source.tokens.length) };
+  const named = {
+    class: "scroll",
+    tabindex: 0,
+    role: "group",
+    "aria-label": say("matrixLabel", trace.target.tokens.length, trace.source.tokens.length),
+  };
   const node = element("div", named, canvas);
   let plan = null;
   let pressed = false;
@@ -200,27 +213,59 @@ export function matrixPicture(trace, look, step, room) {
   const plan = layout(trace, room);
   const ink = inks();
   const { rows, columns, cell, left, top } = plan;
-  const nodes = [shape("rect", { x: left, y: top, width: cell * columns.length, height: cell * rows.length, fill: heat(0), stroke: ink.grid })];
+  const nodes = [
+    shape("rect", { x: left, y: top, width: cell * columns.length, height: cell * rows.length, fill: heat(0), stroke: ink.grid }),
+  ];
   rows.forEach((_, row) => {
     weightsAt(trace, look, row).forEach((weight, at) => {
       if (weight < 0.005) return;
       const place = { x: plan.x(at), y: top + row * cell, width: cell, height: cell };
-      nodes.push(shape("rect", { ...place, fill: heat(weight) }, shape("title", {}, `${rows[row]} ← ${columns[at]}: ${weight.toFixed(3)}`)));
+      nodes.push(
+        shape(
+          "rect",
+          { ...place, fill: heat(weight) },
+          shape("title", {}, `${rows[row]} ← ${columns[at]}: ${weight.toFixed(3)}`),
+        ),
+      );
     });
   });
-  nodes.push(shape("rect", { x: left - 1, y: top + step * cell, width: cell * columns.length + 2, height: cell, fill: "none", stroke: ink.score, "stroke-width": 2 }));
+  nodes.push(
+    shape("rect", {
+      x: left - 1,
+      y: top + step * cell,
+      width: cell * columns.length + 2,
+      height: cell,
+      fill: "none",
+      stroke: ink.score,
+      "stroke-width": 2,
+    }),
+  );
   const side = { fill: ink.faint, "font-size": 12 };
-  nodes.push(words(plan.back ? plan.width - MARGIN : left, MARGIN + 10, say(plan.back ? "sourceSideBack" : "sourceSide"), { ...side, "text-anchor": plan.back ? "end" : "start" }));
+  nodes.push(
+    words(plan.back ? plan.width - MARGIN : left, MARGIN + 10, say(plan.back ? "sourceSideBack" : "sourceSide"), {
+      ...side,
+      "text-anchor": plan.back ? "end" : "start",
+    }),
+  );
   nodes.push(words(MARGIN, top - 4, say("targetSide"), side));
   rows.forEach((text, row) => {
     if (row % plan.every) return;
     const y = top + (row + 0.5) * cell + plan.size * 0.35;
-    nodes.push(words(left - 7, y, text, { "text-anchor": "end", "font-size": plan.size, fill: ink.ink, "font-weight": row === step ? 700 : 400 }));
+    nodes.push(
+      words(left - 7, y, text, {
+        "text-anchor": "end",
+        "font-size": plan.size,
+        fill: ink.ink,
+        "font-weight": row === step ? 700 : 400,
+      }),
+    );
   });
   columns.forEach((text, at) => {
     if (at % plan.every) return;
     const [x, y] = [plan.x(at) + cell / 2, top - 6];
-    const turned = plan.upright ? { "text-anchor": "middle" } : { transform: `rotate(-90 ${x} ${y})`, "dominant-baseline": "central" };
+    const turned = plan.upright
+      ? { "text-anchor": "middle" }
+      : { transform: `rotate(-90 ${x} ${y})`, "dominant-baseline": "central" };
     nodes.push(words(x, y, text, { "font-size": plan.size, fill: ink.ink, ...turned }));
   });
   return picture(plan.width, plan.height, {}, ...nodes);

@@ -57,7 +57,11 @@ export class Panel {
   build() {
     const trace = this.trace;
     const name = element("h2", {}, element("bdi", {}, trace.name), element("small", {}, ` ${trace.model.architecture}`));
-    this.output = element("ol", { class: "output", dir: runsBack(trace.target.text) ? "rtl" : "ltr", "aria-label": say("output") });
+    this.output = element("ol", {
+      class: "output",
+      dir: runsBack(trace.target.text) ? "rtl" : "ltr",
+      "aria-label": say("output"),
+    });
     this.facts = element("p", { class: "note" });
     this.node.replaceChildren(name);
     if (!trace.steps.length) {
@@ -70,7 +74,9 @@ export class Panel {
     if (this.look === null) this.node.append(element("p", { class: "honest" }, say("noAttention")));
     this.node.append(...headPicker(trace, this.look, (layer, head) => this.page.want(this, layer, head)));
     this.plan = trace.points ? element("figure", {}, element("figcaption", {}, say("points"))) : null;
-    this.drawing = this.chosen && matrix(trace, this.chosen, { choose: (step) => this.page.choose(step), light: (column) => this.light(column) });
+    this.drawing =
+      this.chosen &&
+      matrix(trace, this.chosen, { choose: (step) => this.page.choose(step), light: (column) => this.light(column) });
     const beside = this.drawing ? [element("h3", {}, say("matrix")), this.drawing.node] : [];
     this.body = element("div", { class: "body" }, element("div", {}, this.picture), element("div", {}, ...beside, this.plan));
     this.node.append(this.body);
@@ -98,7 +104,11 @@ export class Panel {
     this.symbols = target.tokens.map((token, at) => {
       const text = outputLabel(this.trace, target.ids[at], token, 200);
       const held = at < target.forced && !target.given;
-      const button = element("button", { type: "button", class: held ? "held" : null, title: held ? `${text} (${say("forced")})` : text }, outputLabel(this.trace, target.ids[at], token));
+      const button = element(
+        "button",
+        { type: "button", class: held ? "held" : null, title: held ? `${text} (${say("forced")})` : text },
+        outputLabel(this.trace, target.ids[at], token),
+      );
       button.addEventListener("click", () => this.page.choose(at));
       button.addEventListener("pointerenter", (event) => event.buttons && this.page.choose(at));
       return button;
@@ -125,7 +135,8 @@ export class Panel {
     this.symbols.forEach((button, at) => {
       button.hidden = at >= this.shown;
       button.classList.toggle("now", at === this.step);
-      button.toggleAttribute("aria-current", at === this.step);
+      if (at === this.step) button.setAttribute("aria-current", "step");
+      else button.removeAttribute("aria-current");
     });
     const now = this.symbols[this.step];
     if (this.length > MANY) this.output.scrollTop = now.offsetTop - 60;

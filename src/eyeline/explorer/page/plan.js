@@ -15,11 +15,19 @@ export function planPicture(trace, step) {
   const span = Math.max(Math.max(...across) - least[0], Math.max(...up) - least[1]) || 1;
   const scale = (SIZE - 2 * EDGE) / span;
   const place = (at) => [EDGE + (across[at] - least[0]) * scale, SIZE - EDGE - (up[at] - least[1]) * scale];
-  const way = trace.target.ids.slice(0, step + 1).map(position).filter((at) => at !== null);
+  const way = trace.target.ids
+    .slice(0, step + 1)
+    .map(position)
+    .filter((at) => at !== null);
   const nodes = way.slice(1).map((to, at) => {
     const [[x1, y1], [x2, y2]] = [place(way[at]), place(to)];
     const last = at === way.length - 2;
-    return shape("path", { d: `M${x1} ${y1} L${x2} ${y2}`, stroke: ink.copy, "stroke-width": last ? 3 : 1.8, opacity: last ? 1 : 0.6 });
+    return shape("path", {
+      d: `M${x1} ${y1} L${x2} ${y2}`,
+      stroke: ink.copy,
+      "stroke-width": last ? 3 : 1.8,
+      opacity: last ? 1 : 0.6,
+    });
   });
   trace.points.forEach((_, at) => {
     const [x, y] = place(at);

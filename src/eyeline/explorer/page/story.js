@@ -9,7 +9,13 @@ import { picture, shape, words, wrapped } from "./dom.js";
 import { contextAt, scoresAt, strongest, weightsAt } from "./traces.js";
 import { number, say } from "./words.js";
 
-const COMBINED = { seq2seq: "seq2seq", bahdanau: "bahdanau", luong: "luong", "pointer-network": "pointer", "pointer-generator": "pg" };
+const COMBINED = {
+  seq2seq: "seq2seq",
+  bahdanau: "bahdanau",
+  luong: "luong",
+  "pointer-network": "pointer",
+  "pointer-generator": "pg",
+};
 const BLOCK = 560;
 
 /** The picture; `centre`, the place across it that should be in view; and `lit(column)`, which lights a source token up. */
@@ -48,14 +54,21 @@ function context(nodes, trace, look, step, columns, { middle, wide }, top, ink) 
     if (weight < 0.004) return;
     const from = columns.items[at].middle;
     const way = `M${from} ${top} C${from} ${top + 26} ${middle} ${top + 16} ${middle} ${box}`;
-    nodes.push(shape("path", { d: way, fill: "none", stroke: ink.weight, "stroke-width": 1 + 8 * weight, opacity: 0.25 + 0.6 * weight }));
+    nodes.push(
+      shape("path", { d: way, fill: "none", stroke: ink.weight, "stroke-width": 1 + 8 * weight, opacity: 0.25 + 0.6 * weight }),
+    );
   });
   const numbers = contextAt(trace, look, step);
   const size = 24;
   const left = middle - (size * numbers.length) / 2;
   numbers.forEach((value, at) => {
-    nodes.push(shape("rect", { x: left + at * size, y: box, width: size, height: 18, fill: signed(value, ink), stroke: ink.grid },
-      shape("title", {}, number(value, 3))));
+    nodes.push(
+      shape(
+        "rect",
+        { x: left + at * size, y: box, width: size, height: 18, fill: signed(value, ink), stroke: ink.grid },
+        shape("title", {}, number(value, 3)),
+      ),
+    );
   });
   const said = `${say("context")} · ${say("norm", number(look.norms[step]))} · ${say("kept", numbers.length, Math.round(100 * look.kept))}`;
   const told = wrapped(middle, box + 34, said, wide, 12, ink.faint);
@@ -85,7 +98,11 @@ function combination(nodes, trace, look, { middle, wide }, top, ink) {
 }
 
 function arrow(x, top, bottom, ink) {
-  return shape("path", { d: `M${x} ${top} V${bottom} M${x - 4} ${bottom - 5} L${x} ${bottom} L${x + 4} ${bottom - 5}`, fill: "none", stroke: ink.faint });
+  return shape("path", {
+    d: `M${x} ${top} V${bottom} M${x - 4} ${bottom - 5} L${x} ${bottom} L${x + 4} ${bottom - 5}`,
+    fill: "none",
+    stroke: ink.faint,
+  });
 }
 
 /** A step in a sentence, for those who hear the page. */
