@@ -10,10 +10,14 @@ import pytest
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from explorer_page import ExplorerPage, view
+from explorer_page import ExplorerPage, served, view
 from playwright.sync_api import Browser
 
 from eyeline.explorer import explain
+from eyeline.serving.access import Access
+from eyeline.serving.app import create_app
+from eyeline.serving.limits import Limits
+from eyeline.serving.models import Models
 from toy_runs import ToyRuns
 
 pytestmark = pytest.mark.slow
@@ -155,6 +159,23 @@ def test_what_takes_long_says_so_and_the_last_question_counts(browse: Browse) ->
     page.ready()
     assert page.symbols()[:2] == ["e", "f"]
     assert page.page.get_attribute("#panels", "aria-busy") is None
+
+
+def test_a_key_is_asked_for_where_one_is_wanted(browse: Browse, toys: ToyRuns) -> None:
+    limits = Limits()
+    with served(create_app(Models({"luong": toys.predictor("luong")}, limits), limits, access=Access(["secret"]))) as url:
+        page = browse(url=url)
+        page.forgiven = "403"
+        page.ask("a b")
+        page.page.wait_for_selector("body[data-state=failed]")
+        assert "a valid API key is wanted" in page.text("#message")
+        page.page.fill("#key", "secret")
+        page.page.press("#key", "Enter")
+        page.ready()
+        assert page.symbols() == ["b", "a", "</s>"]
+        assert "secret" not in page.page.url
+        page.page.context.close()
+    assert not browse().page.locator("#key").is_visible()
 
 
 def test_korean(browse: Browse) -> None:

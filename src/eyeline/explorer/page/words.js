@@ -142,7 +142,7 @@ const WORDS = {
     chosen_informative:
       "이 쌍에서 단계를 가장 잘 알려 주는 헤드. 정답 정렬이 있으면 eyeline align --best-head --keep 으로 정해 둘 수 있습니다",
     chosen_asked: "고른 헤드",
-    stepTitle: "{0}번째 기호 {1}이(가) 나온 과정",
+    stepTitle: "{0}번째 기호 “{1}”이(가) 나온 과정",
     scores: "점수",
     softmax: "소프트맥스: 가중치",
     coverage: "이 단계 전까지 본 양",
@@ -223,7 +223,8 @@ export function say(name, ...values) {
 /** A number as it is read: few digits, a true minus. */
 export function number(value, digits = 2) {
   if (value === null || value === undefined) return "–";
-  return value.toFixed(digits).replace("-", "−");
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
 }
 
 /** A probability: two digits, and more where it would read as none. */
