@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eyeline.cli.common import Quiet, RunPath, Verbose, reporter
+from eyeline.cli.common import Device, Quiet, RunPath, Seed, Threads, Verbose, prepare, reporter
 
 FORMS = ("ctranslate2",)
 
@@ -19,6 +19,9 @@ def export(
     quantization: Annotated[
         str, typer.Option("--quantization", help="float32, int8, int16 or float16: how weights are stored.")
     ] = "float32",
+    seed: Seed = None,
+    device: Device = "auto",
+    threads: Threads = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
@@ -39,5 +42,6 @@ def export(
 
     if quantization not in QUANTIZATIONS:
         raise ConfigError("not a valid value", f"--quantization {quantization}", nearest(quantization, QUANTIZATIONS))
+    prepare(device, threads, seed)
     export_run(open_run(run), Path(out), quantization)
     reporter(quiet, verbose).note(f"written: {out}")
