@@ -58,6 +58,12 @@ class Service:
         lines = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii").split("\n")
         return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")) / 1000
 
+    @property
+    def processor(self) -> float:
+        """Seconds of a processor that it has used."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+        return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+
     def end(self, number: int) -> tuple[int, float]:
         """Its status and the seconds that it took to end after a signal."""
         began = time.perf_counter()
@@ -113,7 +119,9 @@ class Loaded:
     """What a load showed."""
 
     alone: float  # requests a second, one at a time
+    alone_ms: float  # of a processor for each
     together: float
+    together_ms: float
     p50: float  # ms
     p99: float
     compared: Compared
@@ -128,7 +136,9 @@ def under_load(running: Service, lines: Sequence[str], asked: argparse.Namespace
     seconds: list[float] = []
     marks = {asked.early: 0.0, asked.late: 0.0}
     asyncio.run(load(running.port, requests[:20], 1, lambda place, answer: None))
+    used = running.processor
     single = asyncio.run(load(running.port, requests, 1, lambda place, answer: alone.update({place: _good(answer)})))
+    alone_ms = 1000 * (running.processor - used) / len(requests)
     order = random.Random(2).choices(range(len(requests)), k=asked.requests)
     compared = Compared()
 
@@ -138,11 +148,13 @@ def under_load(running: Service, lines: Sequence[str], asked: argparse.Namespace
         if len(seconds) in marks:
             marks[len(seconds)] = running.resident
 
+    used = running.processor
     took = asyncio.run(load(running.port, [requests[place] for place in order], asked.clients, told))
+    together_ms = 1000 * (running.processor - used) / len(order)
     ranked = sorted(seconds)
     p50, p99 = (1000 * ranked[int(share * (len(ranked) - 1))] for share in (0.5, 0.99))
     early, late = marks.values()
-    return Loaded(len(requests) / single, len(order) / took, p50, p99, compared, early, late)
+    return Loaded(len(requests) / single, alone_ms, len(order) / took, together_ms, p50, p99, compared, early, late)
 
 
 def _good(answer: Answer) -> Any:
@@ -207,12 +219,12 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("run")
     parser.add_argument("lines", type=Path)
-    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--requests", type=int, default=10_000, help="0: bodies from anyone alone")
     parser.add_argument("--different", type=int, default=600)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--early", type=int, default=200)
     parser.add_argument("--late", type=int, default=2000)
-    parser.add_argument("--fuzzed", type=int, default=20_000)
+    parser.add_argument("--fuzzed", type=int, default=20_000, help="0: none of them")
     parser.add_argument("--threads", type=int, default=None)
     return parser.parse_args()
 
@@ -221,39 +233,62 @@ def main() -> None:
     asked = arguments()
     lines = [line.split("\t")[0] for line in asked.lines.read_text(encoding="utf-8").split("\n") if line.strip()]
     options = ["--threads", str(asked.threads)] if asked.threads else []
+    print("| what | measured |\n| --- | --- |", flush=True)
+    fine = True
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        with service(asked.run, place / "a", options) as running:
-            first = asyncio.run(Client(running.port).ask(mixed(lines, 1, 5)[0]))
-            print("| what | measured |\n| --- | --- |")
-            print(f"| from the command to the first answer possible | {running.ready:.1f} s |")
-            print(f"| first prediction | {1000 * first.seconds:.0f} ms |")
-            print(f"| resident then | {running.resident:,.0f} MB |", flush=True)
-            found = under_load(running, lines, asked)
-            print(f"| one request at a time | {found.alone:.1f} requests/s |")
-            ratio = found.together / found.alone
-            faster = f"{found.together:.1f} requests/s, {ratio:.1f} times that"
-            print(f"| {asked.clients} clients, {asked.requests:,} requests | {faster} |")
-            print(f"| latency | p50 {found.p50:.0f} ms, p99 {found.p99:.0f} ms |")
-            same = found.compared
-            print(f"| answers as if asked alone | {same.same:,}; near-ties {same.near_ties:,}; others {same.others:,} |")
-            growth = f"{found.early:,.0f} MB, {found.late:,.0f} MB ({100 * (found.late / found.early - 1):+.1f} %)"
-            print(f"| resident after {asked.early:,} and {asked.late:,} requests | {growth} |")
-            sys.stdout.flush()
-            statuses, status, seconds = asyncio.run(ended(running, lines, asked.clients, signal.SIGTERM, 2.0))
-            print(f"| SIGTERM under load | {shown(statuses)}; exit status {status} after {seconds:.1f} s |", flush=True)
-        with service(asked.run, place / "b", options) as running:
-            port = running.port
-            statuses, status, seconds = asyncio.run(ended(running, lines, asked.clients, signal.SIGKILL, 2.0))
-            print(f"| SIGKILL under load | {shown(statuses)} |")
-        with service(asked.run, place / "c", options, port) as running:
-            again = asyncio.run(Client(running.port).ask(mixed(lines, 1, 5)[0]))
-            print(f"| started again on the same port | {again.status} after {running.ready:.1f} s |", flush=True)
-            statuses, wrong = survived(running, asked.fuzzed, 8)
-            print(f"| {asked.fuzzed:,} fuzzed bodies | {shown(statuses)}; wrong: {len(wrong)} |")
+        if asked.requests:
+            fine = loaded(asked, lines, options, Path(folder, "a"))
+            port = killed(asked, lines, options, Path(folder, "b"))
+            with service(asked.run, Path(folder, "c"), options, port) as running:
+                again = asyncio.run(Client(running.port).ask(mixed(lines, 1, 5)[0]))
+                row("started again on the same port", f"{again.status} after {running.ready:.1f} s")
+        if asked.fuzzed:
+            fine = thrown_at(asked, options, Path(folder, "d")) and fine
+    sys.exit(not fine)
+
+
+def row(what: str, measured: str) -> None:
+    print(f"| {what} | {measured} |", flush=True)
+
+
+def loaded(asked: argparse.Namespace, lines: Sequence[str], options: Sequence[str], folder: Path) -> bool:
+    """Whether every answer under load was the right one."""
+    with service(asked.run, folder, options) as running:
+        first = asyncio.run(Client(running.port).ask(mixed(lines, 1, 5)[0]))
+        row("from the command to the first answer possible", f"{running.ready:.1f} s")
+        row("first prediction", f"{1000 * first.seconds:.0f} ms")
+        row("resident then", f"{running.resident:,.0f} MB")
+        found = under_load(running, lines, asked)
+        row("one request at a time", f"{found.alone:.1f} requests/s; {found.alone_ms:.1f} ms of a processor each")
+        faster = f"{found.together:.1f} requests/s: {found.together / found.alone:.1f} times as many"
+        cheaper = f"{found.together_ms:.1f} ms of a processor each: {found.alone_ms / found.together_ms:.1f} times less"
+        row(f"{asked.clients} clients, {asked.requests:,} requests", f"{faster}; {cheaper}")
+        row("latency", f"p50 {found.p50:.0f} ms, p99 {found.p99:.0f} ms")
+        same = found.compared
+        row("answers as if asked alone", f"{same.same:,}; near-ties {same.near_ties:,}; others {same.others:,}")
+        growth = f"{found.early:,.0f} MB, {found.late:,.0f} MB ({100 * (found.late / found.early - 1):+.1f} %)"
+        row(f"resident after {asked.early:,} and {asked.late:,} requests", growth)
+        statuses, status, seconds = asyncio.run(ended(running, lines, asked.clients, signal.SIGTERM, 2.0))
+        row("SIGTERM under load", f"{shown(statuses)}; exit status {status} after {seconds:.1f} s")
+    return not same.others and not status
+
+
+def killed(asked: argparse.Namespace, lines: Sequence[str], options: Sequence[str], folder: Path) -> int:
+    """The port of a service that was killed."""
+    with service(asked.run, folder, options) as running:
+        statuses, _, _ = asyncio.run(ended(running, lines, asked.clients, signal.SIGKILL, 2.0))
+        row("SIGKILL under load", shown(statuses))
+    return running.port
+
+
+def thrown_at(asked: argparse.Namespace, options: Sequence[str], folder: Path) -> bool:
+    """Whether a service bore fuzzed bodies. It takes few inputs at a time, so that none of them takes long."""
+    with service(asked.run, folder, [*options, "--max-items", "40"]) as running:
+        statuses, wrong = survived(running, asked.fuzzed, 8)
+    row(f"{asked.fuzzed:,} fuzzed bodies", f"{shown(statuses)}; wrong: {len(wrong)}")
     for fault in wrong[:20]:
         print(fault)
-    sys.exit(bool(wrong or same.others))
+    return not wrong
 
 
 def shown(statuses: Counter[int]) -> str:

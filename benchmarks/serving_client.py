@@ -39,7 +39,7 @@ class Answer:
 class Client:
     """A connection that is opened when it is needed."""
 
-    def __init__(self, port: int, timeout: float = 60.0) -> None:
+    def __init__(self, port: int, timeout: float = 150.0) -> None:
         self._port, self._timeout = port, timeout
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
@@ -124,7 +124,7 @@ def fuzzed(count: int, seed: int) -> list[Request]:
 
 
 def _fuzzed(draw: random.Random) -> Request:
-    paths = ("/predict", "/predict", "/predict", "/translate", "/detect", "/translator/translate")
+    paths = ("/predict", "/predict", "/predict", "/translate", "/detect", "/translator/translate", "/explore")
     path = draw.choice(paths)
     kind = draw.choice((JSON, JSON, JSON, JSON, FORM, "text/plain", "multipart/form-data; boundary=x", "application/xml"))
     chance = draw.random()
@@ -146,6 +146,15 @@ def _right(path: str, draw: random.Random) -> Any:
         return {"q": text, "source": "auto", "target": "und", "format": draw.choice(("text", "html")), "alternatives": 1}
     if path == "/detect":
         return {"q": text}
+    if path == "/explore":
+        return {
+            "source": text,
+            "target": draw.choice((None, "a b")),
+            "beam_size": 2,
+            "tree": True,
+            "prefix": [4],
+            "look": [0, None],
+        }
     if path == "/translator/translate":
         return [{"src": text, "id": draw.choice((0, 100, "run"))}]
     options = {

@@ -134,6 +134,12 @@ def test_what_the_user_can_mend_is_one_line(
     assert said in error
 
 
+def test_others_are_let_in_with_a_warning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["serve", str(tmp_path / "nothing"), "--host", "0.0.0.0", "--port", "0", "-q"])
+    assert "whoever can reach this machine can ask; --api-keys FILE" in " ".join(capfd.readouterr().err.split())
+
+
 def test_runs_have_names(tmp_path: Path) -> None:
     odd = tmp_path / "a=b"
     odd.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -54,13 +55,16 @@ def serve(
     """
     from eyeline.errors import require
 
+    os.environ.setdefault(
+        "ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32"
+    )  # read with torch; else it keeps code for 1,024 shapes of batches
     require("fastapi", "serve")
     require("uvicorn", "serve")
     require("prometheus_client", "serve")
     require("python_multipart", "serve")
     paths = named(runs)
     from eyeline.serving.limits import Limits
-    from eyeline.serving.running import address, listen
+    from eyeline.serving.running import address, is_of_this_machine, listen
     from eyeline.serving.running import serve as serve_app
 
     limits = Limits(
@@ -76,6 +80,8 @@ def serve(
     )
     with listen(host, port) as listening:  # before the models are read: a taken port is known at once
         report = reporter(quiet, verbose)
+        if api_keys is None and not is_of_this_machine(listening):
+            report.warn(f"{host}: whoever can reach this machine can ask; --api-keys FILE lets only those in who have a key")
         report.note(f"reading {', '.join(paths)}")
         predictors = _predictors(paths, prepare(device, threads, seed), precision)
         from eyeline.serving.access import Access, read_keys

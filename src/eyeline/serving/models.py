@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from eyeline.serving.limits import Limits, Refused
 
 Arguments = TypeVarTuple("Arguments")
 T = TypeVar("T")
+TURN = 0.2  # seconds that a stream has the model's thread before others have it: a batch is not parted either
 
 
 @dataclass(frozen=True)
@@ -106,21 +108,36 @@ class Served:
     async def stream(
         self, line: str, options: SearchOptions, *, prefix: str = "", terms: Sequence[Term] = ()
     ) -> AsyncIterator[Prediction]:
-        """As `Predictor.stream_tokens`; between two tokens other requests are answered.
+        """As `Predictor.stream_tokens`, in turn with what other requests ask.
 
         Raises:
             Refused: too many wait already, or the time is over.
             UserError: as `Predictor.stream_tokens` does, before anything is yielded but for what a model answers.
         """
         self._admit(1)
-        clock = asyncio.get_running_loop().time
-        end = clock() + self.limits.seconds
+        loop, told = asyncio.get_running_loop(), asyncio.Queue[Prediction | None]()
+        end = loop.time() + self.limits.seconds
         begin = partial(self.predictor.stream_tokens, line, options, prefix=prefix, terms=terms)
         growing = await self._in_thread(begin)
-        while (prediction := await self._in_thread(next, growing, None)) is not None:
-            yield prediction
-            if clock() > end:
-                raise self._too_late()
+
+        def tell(prediction: Prediction) -> None:
+            loop.call_soon_threadsafe(told.put_nowait, prediction)
+
+        async def turns() -> None:
+            try:
+                while not await self._in_thread(_turn, growing, tell):
+                    if loop.time() > end:
+                        raise self._too_late()
+            finally:
+                told.put_nowait(None)
+
+        taking = asyncio.create_task(turns())
+        try:
+            while (prediction := await told.get()) is not None:
+                yield prediction
+            await taking
+        finally:
+            taking.cancel()
 
     async def _in_thread(self, function: Callable[[*Arguments], T], *arguments: *Arguments) -> T:
         over = threading.Event()
@@ -176,6 +193,16 @@ class Served:
             if len(batch) == 1:
                 return [_of_input(error, batch[0].number)]
         return [self._answer([one])[0] for one in batch]
+
+
+def _turn(growing: Iterator[Prediction], tell: Callable[[Prediction], object]) -> bool:
+    """Tells what grows for as long as a turn lasts, one step at least; whether it has ended."""
+    end = time.monotonic() + TURN
+    for prediction in growing:
+        tell(prediction)
+        if time.monotonic() > end:
+            return False
+    return True
 
 
 def _of_input(error: Exception, number: int) -> Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -40,6 +41,11 @@ def address(listening: socket.socket) -> str:
     """Its URL."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def is_of_this_machine(listening: socket.socket) -> bool:
+    """Whether only programs on this machine reach it."""
+    return ipaddress.ip_address(listening.getsockname()[0]).is_loopback
 
 
 class Server(uvicorn.Server):

@@ -18,7 +18,6 @@ from eyeline.runs import Run, create_run, save_config, save_weights
 from eyeline.training.beginning import begin, told_before
 from eyeline.training.card import write_card
 from eyeline.training.checkpoints import list_checkpoints
-from eyeline.training.claiming import Claim
 from eyeline.training.compiling import check_compiler
 from eyeline.training.distributed import World, joined, own_device
 from eyeline.training.finetuning import base_run
@@ -78,16 +77,12 @@ def train(
     device = own_device(device)
     with joined(torch.device(device)) as world:
         told = reporter or Reporter()
-        with Claim(out) as claim:
-            return _train_together(world, claim, config, resume, more_steps, device, told if world.first else silent())
+        return _train_together(world, config, out, resume, more_steps, device, told if world.first else silent())
 
 
 def _train_together(
-    world: World, claim: Claim, config: Config, resume: bool, more_steps: int | None, device: str, reporter: Reporter
+    world: World, config: Config, out: Path, resume: bool, more_steps: int | None, device: str, reporter: Reporter
 ) -> Run:
-    out = claim.directory
-    if world.first:
-        claim.make()
     restarted = world.has_begun(str(out.resolve()))  # by the launcher: then the run goes on, asked to or not
     stored = stored_run(out, resume or restarted)
     world.agree(str(stored is not None), "what is in the run directory", str(out))  # before anything is written
@@ -119,28 +114,19 @@ def _train_together(
     run = Run(out, config, prepared.source, prepared.target)
     vocabularies = [zlib.crc32(side.content.encode()) for side in (run.source, run.target)]
     world.agree(f"{vocabularies} {corpus.checksum()}", "the training data", "data.train")
-    _train(run, claim, prepared, corpus, device, reporter, stored is not None, more_steps is not None, world)
+    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None, world)
     return run
 
 
 def _train(
-    run: Run,
-    claim: Claim,
-    prepared: Prepared,
-    corpus: Corpus,
-    device: str,
-    reporter: Reporter,
-    resume: bool,
-    more: bool,
-    world: World,
+    run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool, world: World
 ) -> None:
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
     model = run.build()
     begun = [] if list_checkpoints(run.path / CHECKPOINTS) else begin(run, model, prepared, reporter)
     if not resume and world.first:
-        claim.make(create=True)  # only now: a model that cannot be leaves nothing behind
-        create_run(run.path, config, run.source, run.target)
+        create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
     model = model.to(device)
     if frozen := freeze(model, config.training.freeze):
         reporter.note(f"{len(frozen)} weights are frozen: {' '.join(frozen)}")
