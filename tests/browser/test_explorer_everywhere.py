@@ -127,7 +127,11 @@ def test_nothing_in_nothing_out(browse: Browse, blank: str) -> None:
 def test_a_refusal_is_told_and_the_next_question_works(browse: Browse) -> None:
     page = browse()
     page.forgiven = "400"
-    page.ask("abc", model="points")
+    page.until("document.getElementById('model').options.length > 0")
+    assert page.page.get_attribute("#source", "placeholder") == ""
+    page.page.select_option("#model", "points")
+    assert page.page.get_attribute("#source", "placeholder") == "[[0.1,0.4],[0.5,0.8],[0.2,0.5]]"
+    page.ask("abc")
     page.page.wait_for_selector("body[data-state=failed]")
     assert "not a JSON list of numbers" in page.text("#message")
     page.shoot("refused")

@@ -49,9 +49,9 @@ def test_nothing_else_is_served(service: Live, path: str) -> None:
 
 
 def test_the_models_are_told(service: Live) -> None:
-    found = service.get("/explore").json
-    assert found["models"][0] == {"name": "luong", "architecture": "luong"}
-    assert {"name": "points", "architecture": "pointer-network"} in found["models"]
+    found = service.get("/explore/models").json
+    assert found["models"][0] == {"name": "luong", "architecture": "luong", "numbers": 0}
+    assert {"name": "points", "architecture": "pointer-network", "numbers": 2} in found["models"]
     assert found["wants_key"] is False
 
 
@@ -120,7 +120,7 @@ def test_a_key_is_wanted_to_explore_and_not_to_see_the_page(toys: ToyRuns) -> No
 
     with live(app()) as service:
         assert service.get("/").status == 200
-        assert service.get("/explore").json["wants_key"] is True
+        assert service.get("/explore/models").json["wants_key"] is True
         assert service.post("/explore", {"source": "a"}).status == 403
         assert service.post("/explore", {"source": "a"}, {"X-API-Key": "secret"}).status == 200
 

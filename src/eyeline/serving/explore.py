@@ -50,6 +50,8 @@ class ExploreRequest(Shape):
 class Offered(Shape):
     name: str
     architecture: str
+    numbers: int
+    """that each element of a source has; 0 where sources are text"""
 
 
 class Offer(Shape):
@@ -74,9 +76,13 @@ def router(models: Models, limits: Limits, wants_key: bool) -> tuple[APIRouter, 
         asked = partial(trace, prefix=body.prefix, beam_size=body.beam_size, tree=body.tree, look=look)
         return Json({**await served.run(asked, served.predictor, line, body.target), "name": served.name})
 
-    @telling.get("/explore", responses={200: {"model": Offer}}, summary="The models that can be explored")
+    @telling.get("/explore/models", responses={200: {"model": Offer}}, summary="The models that can be explored")
     async def offered() -> Response:
-        found = [{"name": served.name, "architecture": served.predictor.config.model.architecture} for served in models]
+        configs = {served.name: served.predictor.config for served in models}
+        found = [
+            {"name": name, "architecture": config.model.architecture, "numbers": config.numbers}
+            for name, config in configs.items()
+        ]
         return Json({"models": found, "wants_key": wants_key})
 
     @telling.get("/", include_in_schema=False)

@@ -107,7 +107,15 @@ function keys(event) {
   choose(moves[event.key]);
 }
 
-function choices(names) {
+/** What a source of numbers looks like, where the model reads such; `numbers` is how many each element has, 0 for text. */
+function likeness(numbers) {
+  if (!numbers) return "";
+  const element = (first) => Array.from({ length: numbers }, (_, at) => (first + 3 * at) / 10);
+  return JSON.stringify([1, 5, 2].map((first) => element(first)));
+}
+
+function choices(models) {
+  const names = models.map((model) => model.name);
   byId("model").replaceChildren(...names.map((name) => element("option", { value: name }, name)));
   byId("beside").replaceChildren(
     element("option", { value: "" }, say("none")),
@@ -116,6 +124,11 @@ function choices(names) {
   byId("model").value = names.includes(view.model) ? view.model : names[0];
   byId("beside").value = names.includes(view.beside) ? view.beside : "";
   Object.assign(view, { model: byId("model").value, beside: byId("beside").value });
+  const hint = () => {
+    byId("source").placeholder = likeness(models[byId("model").selectedIndex].numbers);
+  };
+  byId("model").addEventListener("change", hint);
+  hint();
 }
 
 async function begin() {
@@ -146,7 +159,7 @@ async function begin() {
   settle("empty");
   try {
     const known = await offer();
-    choices(known.models.map((model) => model.name));
+    choices(known.models);
     byId("key-label").hidden = !known.wants_key;
   } catch (error) {
     message(error.message);

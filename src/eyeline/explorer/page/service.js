@@ -21,7 +21,7 @@ async function answer(path, options) {
 
 /** The models by name, in their order, and whether they want a key. */
 export async function offer() {
-  return answer("explore", {});
+  return answer("explore/models", {});
 }
 
 /** A trace, as `eyeline.explorer.trace` makes it. */
