@@ -39,7 +39,7 @@ DOORS: Mapping[str, set[str]] = {
     "figures": _FOUNDATION | {"files"},
     "runs": _RUNS,
     "training": _RUNS | {"runs", "data", "search", "metrics", "loss", "exchange", "figures"},
-    "exchange": {"errors"},
+    "exchange": _RUNS | {"runs"},
     "predictor": _PREDICTOR,
     "evaluation": _EVALUATION,
     "bulk": _PREDICTOR | {"predictor"},
@@ -50,7 +50,7 @@ DOORS: Mapping[str, set[str]] = {
     "quickstart": _EVERYTHING_INNER,
     "explorer": _EVERYTHING_INNER - {"training", "tuning", "starter", "figures"},
     "serving": _EVERYTHING_INNER | {"explorer"},
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "bulk", "explorer", "serving"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "bulk", "exchange", "explorer", "serving"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER | {"explorer"},  # the package itself: lends public names, when they are asked for
 }
@@ -86,6 +86,7 @@ HEAVY = {
     "safetensors",
     "optuna",
     "ray",
+    "ctranslate2",
     "fastapi",
     "starlette",
     "uvicorn",

@@ -123,7 +123,7 @@ def refusals(path: str | Path) -> Iterator[None]:
         raise cannot_write(error, path) from error
 
 
-def claim(stream: IO[Any]) -> bool:
+def claim(stream: IO[Any] | int) -> bool:
     """Whether this process is now the only one that has claimed an open file, until it closes it; where the system has no such
     locks, nobody is kept out."""
     try:

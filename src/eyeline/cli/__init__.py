@@ -18,6 +18,7 @@ from eyeline.cli.average import average
 from eyeline.cli.common import silence
 from eyeline.cli.compare import compare
 from eyeline.cli.evaluate import evaluate
+from eyeline.cli.export import export
 from eyeline.cli.generate import generate
 from eyeline.cli.info import info
 from eyeline.cli.init import init
@@ -47,6 +48,7 @@ COMMANDS = (
     lab,
     average,
     tune,
+    export,
     info,
 )
 MANY = ("--train", "--valid", "--test")  # options that take every path up to the next option

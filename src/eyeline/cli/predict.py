@@ -29,6 +29,7 @@ from eyeline.cli.common import (
     reporter,
     watched,
 )
+from eyeline.cli.engines import Engine, check_engine_name, chosen_engine, engaged
 from eyeline.cli.formats import ALIGNED, FORMATS, LINKS, written
 from eyeline.cli.searching import (
     Constraints,
@@ -96,6 +97,7 @@ def predict(
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
     precision: Precision = "fp32",
+    engine: Engine = "torch",
     batch_tokens: BatchTokens = None,
     too_long: Annotated[
         str | None,
@@ -131,7 +133,7 @@ def predict(
     check_shards(cluster, inputs or [], out, format_, prefix, on_bad_line, workers, columns)
     _check(format_, n_best, too_long, on_bad_line, out, resume and cluster is None)
     source = inputs[0] if inputs else None
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
+    check_engine_name(engine, ensemble, cluster, device)
     from eyeline.bulk import Seen, predict_lines
     from eyeline.predictor.inputs import CHUNK, SearchOptions, with_prefixes
     from eyeline.predictor.terms import read_terms
@@ -159,6 +161,10 @@ def predict(
         replace_unknown=replace_unknown,
         dictionary=None if dictionary is None else read_dictionary(dictionary),
     )
+    engine = chosen_engine(engine, run, options, elsewhere=bool(ensemble or cluster or device == "mps"))
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, "fp32" if engine != "torch" else precision)
+    if engine != "torch":
+        predictor = engaged(predictor, threads, precision)
     terms, report, skipped = [] if constraints is None else read_terms(constraints), reporter(quiet, verbose), Seen()
     files = {"--constraints": constraints, "--dictionary": dictionary}
     others = {
@@ -166,6 +172,7 @@ def predict(
         "--on-bad-line": on_bad_line,
         "--ensemble-mean": ensemble_mean,
         "--precision": precision,
+        "--engine": engine,
         "--columns": columns,
     }
     means = partial(_means, predictor, ensemble, options, files, others)

@@ -32,6 +32,7 @@ from eyeline.predictor.answers import (
     pair_score,
     prediction,
 )
+from eyeline.predictor.engines import Engine, check_engine
 from eyeline.predictor.ensembles import check_same, mean_of
 from eyeline.predictor.growing import check_single, growing
 from eyeline.predictor.inputs import (
@@ -75,14 +76,17 @@ class Predictor:
         *,
         others: Sequence[Seq2Seq] = (),
         mean: Mean = geometric,
+        engine: Engine | None = None,
     ) -> None:
         """
         Args:
             others: models that answer together with `model`; their ids have to mean the same.
             mean: of what they all say.
+            engine: searches in the place of our own search, with a copy of the model.
         """
         self.run, self.model, self.device = run, model, torch.device(device)
         self.answering: Model = Ensemble([model, *others], mean) if others else model
+        self.engine = engine
         self.coder = coder(run.config, run.source, run.target)
         self.reader = Reader(run.config, self.coder, bool(run.source.features))
 
@@ -219,7 +223,10 @@ class Predictor:
         self, options: SearchOptions, terms: Sequence[Term] = (), name: str = "sources"
     ) -> Callable[[Sequence[Line], int], list[Prediction]]:
         """What answers a portion of lines, the first of which has the given number, from 1. Raises ConfigError."""
-        look = Searcher(self.answering, self.coder, self.config, options, resolve(self.config, options), self.device)
+        settings = resolve(self.config, options)
+        if self.engine is not None:
+            check_engine(options, settings)
+        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device, self.engine)
 
         def ask(lines: Sequence[Line], first: int) -> list[Prediction]:
             reader = self.reader.under(terms) if terms else self.reader  # anew: what it remembers of phrases grows with lines

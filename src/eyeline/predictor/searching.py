@@ -17,6 +17,7 @@ from eyeline.contracts import Hypothesis, Model, Source
 from eyeline.data.batches import sequential_batches
 from eyeline.data.coding import Coder
 from eyeline.predictor.answers import Piece
+from eyeline.predictor.engines import Engine
 from eyeline.predictor.inputs import SearchOptions, sampled_from
 from eyeline.predictor.risk import least_risk
 from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
@@ -36,9 +37,38 @@ class Searcher:
     options: SearchOptions
     settings: SearchSettings
     device: torch.device
+    engine: Engine | None = None  # answers what it can in the place of our search
 
     def __call__(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
         """The hypotheses of each piece, best first; samples as they were drawn."""
+        if self.engine is None:
+            return self._search(pieces)
+        found = self._engaged(self.engine, pieces)
+        left = iter(self._search([piece for piece, answer in zip(pieces, found, strict=True) if answer is None]))
+        return [next(left) if answer is None else answer for answer in found]
+
+    def _engaged(self, engine: Engine, pieces: Sequence[Piece]) -> list[list[Hypothesis] | None]:
+        """What the engine says of each piece; None where our search is wanted."""
+        settings = self.settings
+        found: list[list[Hypothesis] | None] = [None] * len(pieces)
+        plain = [row for row, piece in enumerate(pieces) if not (piece.prefix or piece.required or piece.forbidden)]
+        lengths = np.array([len(pieces[row].source.encoded.ids) + 1 for row in plain], dtype=np.int64)
+        for places in sequential_batches(lengths * settings.beam_size, settings.batch_tokens):
+            rows = [plain[place] for place in places]
+            _, most = self._bounds(lengths[places].tolist())
+            said = engine(
+                [pieces[row].source.encoded.ids for row in rows],
+                most,
+                beam_size=settings.beam_size,
+                n_best=self.options.n_best,
+                length_penalty=settings.length_penalty,
+                normalize=self.ranking.normalize,
+            )
+            for row, hypotheses in zip(rows, said, strict=True):
+                found[row] = hypotheses
+        return found
+
+    def _search(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
         answers: list[list[Hypothesis]] = [[] for _ in pieces]
         sources, way = self.coder.sources([piece.source for piece in pieces]), self._way()
         for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):

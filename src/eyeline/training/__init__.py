@@ -18,6 +18,7 @@ from eyeline.runs import Run, create_run, save_config, save_weights
 from eyeline.training.beginning import begin, told_before
 from eyeline.training.card import write_card
 from eyeline.training.checkpoints import list_checkpoints
+from eyeline.training.claiming import Claim
 from eyeline.training.compiling import check_compiler
 from eyeline.training.distributed import World, joined, own_device
 from eyeline.training.finetuning import base_run
@@ -77,12 +78,16 @@ def train(
     device = own_device(device)
     with joined(torch.device(device)) as world:
         told = reporter or Reporter()
-        return _train_together(world, config, out, resume, more_steps, device, told if world.first else silent())
+        with Claim(out) as claim:
+            return _train_together(world, claim, config, resume, more_steps, device, told if world.first else silent())
 
 
 def _train_together(
-    world: World, config: Config, out: Path, resume: bool, more_steps: int | None, device: str, reporter: Reporter
+    world: World, claim: Claim, config: Config, resume: bool, more_steps: int | None, device: str, reporter: Reporter
 ) -> Run:
+    out = claim.directory
+    if world.first:
+        claim.make()
     restarted = world.has_begun(str(out.resolve()))  # by the launcher: then the run goes on, asked to or not
     stored = stored_run(out, resume or restarted)
     world.agree(str(stored is not None), "what is in the run directory", str(out))  # before anything is written
@@ -114,19 +119,28 @@ def _train_together(
     run = Run(out, config, prepared.source, prepared.target)
     vocabularies = [zlib.crc32(side.content.encode()) for side in (run.source, run.target)]
     world.agree(f"{vocabularies} {corpus.checksum()}", "the training data", "data.train")
-    _train(run, prepared, corpus, device, reporter, stored is not None, more_steps is not None, world)
+    _train(run, claim, prepared, corpus, device, reporter, stored is not None, more_steps is not None, world)
     return run
 
 
 def _train(
-    run: Run, prepared: Prepared, corpus: Corpus, device: str, reporter: Reporter, resume: bool, more: bool, world: World
+    run: Run,
+    claim: Claim,
+    prepared: Prepared,
+    corpus: Corpus,
+    device: str,
+    reporter: Reporter,
+    resume: bool,
+    more: bool,
+    world: World,
 ) -> None:
     config = run.config
     torch.manual_seed(config.seed)  # here, so that nothing before decides the first weights
     model = run.build()
     begun = [] if list_checkpoints(run.path / CHECKPOINTS) else begin(run, model, prepared, reporter)
     if not resume and world.first:
-        create_run(run.path, config, run.source, run.target)  # only now: a model that cannot be leaves nothing behind
+        claim.make(create=True)  # only now: a model that cannot be leaves nothing behind
+        create_run(run.path, config, run.source, run.target)
     model = model.to(device)
     if frozen := freeze(model, config.training.freeze):
         reporter.note(f"{len(frozen)} weights are frozen: {' '.join(frozen)}")
