@@ -90,7 +90,6 @@ def test_paths_and_methods_that_are_not_there(service: Live) -> None:
     assert (service.get("/nothing").status, service.get("/nothing").error) == (404, "not found")
     assert (service.get("/predict").status, service.get("/predict").error) == (405, "method not allowed")
     assert service.get("/predict").headers["allow"] == "POST"
-    assert service.ask("DELETE", "/explore").headers["allow"] == "GET, POST"
 
 
 def test_a_large_body_is_refused_before_it_is_read(service: Live) -> None:

@@ -127,11 +127,7 @@ def tell_mistakes(app: FastAPI) -> None:
 
     async def refused(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        headers = error.headers
-        methods = app.openapi()["paths"].get(request.url.path)
-        if error.status_code == 405 and methods:  # of two routes of one path, the first alone is asked which it has
-            headers = {"allow": ", ".join(sorted(method.upper() for method in methods))}
-        return Json({"error": str(error.detail).lower()}, error.status_code, headers)
+        return Json({"error": str(error.detail).lower()}, error.status_code, error.headers)
 
     app.add_exception_handler(UserError, user_error)
     app.add_exception_handler(RequestValidationError, bad_request)
