@@ -87,12 +87,18 @@ def test_languages_and_detection(service: Live) -> None:
         ({"q": 5, **ALIKE}, "q"),
         ({"q": "a", **ALIKE, "format": "pdf"}, "format"),
         ([], "not a JSON object"),
+        ({"q": "\ud800", **ALIKE}, "surrogate"),
     ],
 )
 def test_what_is_missing_is_named(service: Live, body: Any, words: str) -> None:
     got = service.post("/translate", body)
     assert got.status == 400
     assert words in got.error
+
+
+def test_half_a_surrogate_pair_has_no_language(service: Live) -> None:
+    got = service.post("/detect", {"q": "a \ud800"})
+    assert (got.status, "surrogate" in got.error) == (400, True)
 
 
 def test_opennmt(service: Live, toys: ToyRuns) -> None:

@@ -97,7 +97,7 @@ def router(models: Models, limits: Limits, split: bool, wants_key: bool) -> tupl
     )
     async def detect(request: Request) -> Response:
         body = await read(request, DetectRequest)
-        limits.check("characters of q", len(body.q), limits.characters)
+        limits.check("characters of q", len(check_sources([body.q], name="q")[0]), limits.characters)
         found: dict[str, float] = {}
         for one in (_detected(served, body.q) for served in models):
             found[one["language"]] = max(found.get(one["language"], 0.0), one["confidence"])

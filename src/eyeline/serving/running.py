@@ -65,6 +65,7 @@ def configured(app: FastAPI, seconds: float) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         lifespan="on",
+        timeout_keep_alive=75,  # seconds: a client that asks now and then finds its connection still there
         timeout_graceful_shutdown=int(seconds + GRACE),
     )
 
