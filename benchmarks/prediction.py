@@ -7,10 +7,11 @@ Prints a Markdown table a work: sentences a second (the median of the rounds), e
 ratios), milliseconds a step, and the peak of memory: of the whole process, and what of that is neither model nor library.
 
 Each tool is a process of its own, and only one works at a time: in every round each translates the same sources, so that what the
-machine does meanwhile meets all of them. Who begins a round changes from round to round. Sources are those of the training
-benchmark, of uneven lengths, sorted, with the encoder's time in the figures; weights are random, and every output has the same
-number of tokens. `--peers` names the interpreter of an environment that has the others; those that are not installed there are
-said to be absent. With `--clock processor` seconds are those of the process, for machines that are not idle. Linux only.
+machine does meanwhile meets all of them; `eyeline-int8` is `--precision int8`. Who begins a round changes from round to round.
+Sources are those of the training benchmark, of uneven lengths, sorted, with the encoder's time in the figures; weights are
+random, and every output has the same number of tokens. `--peers` names the interpreter of an environment that has the others;
+those that are not installed there are said to be absent. With `--clock processor` seconds are those of the process, for machines
+that are not idle. Linux only.
 
     python benchmarks/prediction.py --profile --works transformer-greedy
 

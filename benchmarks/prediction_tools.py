@@ -37,7 +37,7 @@ class Decoding:
 TRANSFORMER = Work("transformer", (), 0, layers=3)
 LARGE = Work("transformer", (), 0, layers=6, size=512, inner=2048, heads=8, embedding=512)
 CT2 = ("ctranslate2", "ctranslate2-int8")
-BESIDE_TRANSFORMERS = (*CT2, "huggingface", "joeynmt")
+BESIDE_TRANSFORMERS = ("eyeline-int8", *CT2, "huggingface", "joeynmt")
 ATTENTIVE = Work("bahdanau", (), 0, **CHARACTERS)  # type: ignore[arg-type]
 POINTER = Work("pointer-generator", (), 0, **CHARACTERS)  # type: ignore[arg-type]
 WORKS = {
@@ -45,7 +45,7 @@ WORKS = {
     "transformer-beam": Decoding(TRANSFORMER, BESIDE_TRANSFORMERS, 5, 64, 5),
     "transformer-greedy-single": Decoding(TRANSFORMER, BESIDE_TRANSFORMERS, 25, 1, 1),
     "transformer-beam-single": Decoding(TRANSFORMER, BESIDE_TRANSFORMERS, 15, 1, 5),
-    "transformer-large-beam": Decoding(LARGE, CT2, 3, 32, 5),
+    "transformer-large-beam": Decoding(LARGE, ("eyeline-int8", *CT2), 3, 32, 5),
     "bilstm-additive-greedy": Decoding(Work("additive", (), 0), ("joeynmt",), 9, 32, 1),
     "bilstm-additive-beam": Decoding(Work("additive", (), 0), ("joeynmt",), 5, 32, 5),
     "bilstm-luong-greedy": Decoding(Work("luong-fed", (), 0), ("joeynmt",), 9, 32, 1),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 PEAK = "matrix peak"
-OURS = ("eyeline", "plain", PEAK)  # what runs in the interpreter that compares
+OURS = ("eyeline", "eyeline-int8", "plain", PEAK)  # what runs in the interpreter that compares
 SHAPES = [(4096, 256, 1024), (4096, 512, 2048), (2048, 2048, 2048)]  # rows, inner, columns of the products of the peak
 PRODUCTS = {"mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"}
 Answer = Callable[[int], dict[str, float]]  # from the number of a round to what the tool's part of it came to
