@@ -30,6 +30,8 @@ OPTIONAL = {
     "babel": "generate",
     "unicode_rbnf": "generate",
     "pyarrow": "exchange",
+    "ctranslate2": "exchange",
+    "ray": "cluster",
     "optuna": "tune",
     "fastapi": "serve",
     "uvicorn": "serve",

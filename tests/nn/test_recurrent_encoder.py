@@ -123,11 +123,13 @@ def test_reversal_is_within_each_sources_own_length(bidirectional: bool) -> None
         assert not encoding.states[row, size:].any()
 
 
-def test_the_embedding_starts_small_and_without_padding() -> None:
+@pytest.mark.parametrize("spread", [1.0, 0.125])
+def test_the_embedding_starts_with_its_spread_and_without_padding(spread: float) -> None:
     torch.manual_seed(0)
-    table = Embedding(400, 64).table.weight
+    table = Embedding(400, 64, spread=spread).table.weight
     assert not table[PAD].any()
-    assert float(table[1:].norm(dim=-1).mean().detach()) == pytest.approx(1.0, abs=0.05)
+    assert float(table[1:].std().detach()) == pytest.approx(spread, rel=0.05)
+    assert Embedding(400, 64).table.weight[1:].std().item() == pytest.approx(1.0, rel=0.05)
 
 
 def test_dropout_acts_with_one_layer_and_never_in_eval_mode() -> None:
