@@ -21,26 +21,12 @@ shows instead where the time of eyeline goes.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
-from functools import partial
 from statistics import median
 
-from prediction_tools import PACKAGES, TOOLS, WORKS, Decoding, Ids, small
-from side_by_side import (
-    PEAK,
-    Answer,
-    Tool,
-    add_options,
-    alternate,
-    answer_lines,
-    heading,
-    machine,
-    other_torch,
-    peak_answer,
-    print_profile,
-)
+from prediction_tools import TOOLS, WORKS, Decoding, Ids, small
+from side_by_side import Answer, Tool, alternate, other_torch, peak_memory, print_profile, run
 from training_works import corpus
 
 BATCHES = 8  # of sources, from short to long ones
@@ -56,19 +42,27 @@ def sources_of(work: Decoding) -> list[list[Ids]]:
 
 def answering(tool: str, work: Decoding, now: Callable[[], float]) -> Answer:
     """From the number of a round to what its batch came to."""
-    if tool == PEAK:
-        return peak_answer(now)
     predict, batches = TOOLS[tool](work), sources_of(work)
 
     def answer(number: int) -> dict[str, float]:
         batch = batches[(number * 3) % len(batches)]  # short and long ones by turns
         began = now()
         tokens = predict(batch)
-        seconds, memory = now() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        seconds = now() - began
         assert tokens == len(batch) * work.tokens, f"{tool} said {tokens} tokens"
-        return {"seconds": seconds, "sentences": len(batch), "memory": memory}
+        return {"seconds": seconds, "sentences": len(batch), "memory": peak_memory()}
 
     return answer
+
+
+def profile(name: str, work: Decoding) -> None:
+    """Prints the operations that eyeline spends most of its time in."""
+    predict, batches = TOOLS["eyeline"](work), sources_of(work)
+    predict(batches[3])
+    print_profile(name, lambda: predict(batches[3]))
+
+
+# ---- in the process that compares ---------------------------------------------------------------------------------------
 
 
 def row(tool: Tool, ours: Tool, work: Decoding) -> str:
@@ -98,28 +92,7 @@ def compare(name: str, options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, WORKS, [name for name in TOOLS if name != "eyeline"])
-    options = parser.parse_args()
-    works = {name: small(WORKS[name]) if options.small else WORKS[name] for name in options.works}
-    if options.tool:
-        (work,), tool = works.values(), options.tool
-        answer_lines(PACKAGES.get(tool), options.threads, options.clock, partial(answering, tool, work))
-        return
-    if options.profile:
-        import torch
-
-        torch.set_num_threads(options.threads)
-        for name, work in works.items():
-            predict, batches = TOOLS["eyeline"](work), sources_of(work)
-            predict(batches[3])
-            print_profile(name, partial(predict, batches[3]))
-        return
-    began = time.monotonic()
-    print(heading(options))
-    for name in options.works:
-        compare(name, options)
-    print(f"\n{(time.monotonic() - began) / 60:.0f} minutes, {machine()}")
+    run(__doc__, WORKS, [name for name in TOOLS if name != "eyeline"], small, answering, profile, compare)
 
 
 if __name__ == "__main__":

@@ -198,12 +198,3 @@ TOOLS: dict[str, Callable[[Decoding], Predict]] = {
     "joeynmt": joeynmt,
     "yoyodyne": yoyodyne,
 }
-PACKAGES = {
-    "eyeline": "eyeline",
-    "eyeline-int8": "eyeline",
-    "ctranslate2": "ctranslate2",
-    "ctranslate2-int8": "ctranslate2",
-    "huggingface": "transformers",
-    "joeynmt": "joeynmt",
-    "yoyodyne": "yoyodyne",
-}

@@ -10,14 +10,26 @@ import importlib.metadata
 import json
 import os
 import platform
+import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 PEAK = "matrix peak"
+PACKAGES = {  # tool -> whose version is told
+    "eyeline": "eyeline",
+    "eyeline-int8": "eyeline",
+    "plain": "torch",
+    "ctranslate2": "ctranslate2",
+    "ctranslate2-int8": "ctranslate2",
+    "huggingface": "transformers",
+    "joeynmt": "joeynmt",
+    "yoyodyne": "yoyodyne",
+}
 OURS = ("eyeline", "eyeline-int8", "plain", PEAK)  # what runs in the interpreter that compares
 SHAPES = [(4096, 256, 1024), (4096, 512, 2048), (2048, 2048, 2048)]  # rows, inner, columns of the products of the peak
 PRODUCTS = {"mm", "addmm", "addmm_", "bmm", "baddbmm", "baddbmm_", "mkldnn_rnn_layer", "mkldnn_rnn_layer_backward"}
@@ -27,11 +39,10 @@ Answer = Callable[[int], dict[str, float]]  # from the number of a round to what
 # ---- in the process of a tool -------------------------------------------------------------------------------------------
 
 
-def answer_lines(package: str | None, threads: int, clock: str, answering: Callable[[Callable[[], float]], Answer]) -> None:
+def answer_lines(tool: str, threads: int, clock: str, answering: Callable[[Callable[[], float]], Answer]) -> None:
     """Answers lines of standard input, each the number of a round, with a JSON line each.
 
     Args:
-        package: whose version is told.
         answering: from a clock, in seconds, to what answers; ImportError and LookupError say that the tool is absent.
     """
     import torch
@@ -41,7 +52,7 @@ def answer_lines(package: str | None, threads: int, clock: str, answering: Calla
     torch.manual_seed(1)
     try:
         answer = answering(time.process_time if clock == "processor" else time.perf_counter)
-        version = "" if package is None else importlib.metadata.version(package)
+        version = importlib.metadata.version(PACKAGES[tool]) if tool in PACKAGES else ""
         said = {"version": version, "torch": torch.__version__}
     except (ImportError, LookupError) as error:
         print(json.dumps({"absent": str(error)}), file=answers, flush=True)
@@ -59,6 +70,11 @@ def resident() -> int:
     """Bytes of this process that are in memory."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) * 1024
+
+
+def peak_memory() -> int:
+    """The most bytes of this process that were in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def product(shape: tuple[int, int, int], now: Callable[[], float]) -> float:
@@ -93,8 +109,47 @@ def print_profile(title: str, work: Callable[[], object]) -> None:
 # ---- in the process that compares ---------------------------------------------------------------------------------------
 
 
-def add_options(parser: argparse.ArgumentParser, works: Mapping[str, Any], tools: Sequence[str]) -> None:
-    """The options of every such benchmark."""
+def run(
+    description: str,
+    works: Mapping[str, Any],
+    tools: Sequence[str],
+    small: Callable[[Any], Any],
+    answering: Callable[[str, Any, Callable[[], float]], Answer],
+    profile: Callable[[str, Any], None],
+    compare: Callable[[str, argparse.Namespace], None],
+) -> None:
+    """The command of such a benchmark: compares, or shows a profile, or is the process of one tool.
+
+    Args:
+        works: by name.
+        tools: beside eyeline.
+        small: the same work in no time.
+        answering: (tool, work, clock) -> what answers rounds.
+        profile, compare: print what they find of a work.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    _add_options(parser, works, tools)
+    options = parser.parse_args()
+    chosen = {name: small(works[name]) if options.small else works[name] for name in options.works}
+    if options.tool:
+        (work,) = chosen.values()
+        answer_lines(options.tool, options.threads, options.clock, partial(answering, options.tool, work))
+        return
+    if options.profile:
+        import torch
+
+        torch.set_num_threads(options.threads)
+        for name, work in chosen.items():
+            profile(name, work)
+        return
+    began = time.monotonic()
+    print(_heading(options))
+    for name in chosen:
+        compare(name, options)
+    print(f"\n{(time.monotonic() - began) / 60:.0f} minutes, {_machine()}")
+
+
+def _add_options(parser: argparse.ArgumentParser, works: Mapping[str, Any], tools: Sequence[str]) -> None:
     parser.add_argument("--works", nargs="+", choices=works, default=list(works))
     parser.add_argument("--tools", nargs="*", default=list(tools), help="beside eyeline")
     parser.add_argument("--peers", default=sys.executable, metavar="PYTHON", help="of an environment that has them")
@@ -173,14 +228,14 @@ def other_torch(tools: Sequence[Tool], ours: Tool) -> str:
     return "".join(f"\n{each}\n" for each in sorted(others) if "None" not in each)
 
 
-def machine() -> str:
+def _machine() -> str:
     names = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     return f"{names[0] if names else platform.processor()}, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}"
 
 
-def heading(options: argparse.Namespace) -> str:
+def _heading(options: argparse.Namespace) -> str:
     """Where, with what and of which commit."""
     git = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip()
     version = importlib.metadata.version("torch")
-    return f"{machine()}; PyTorch {version}, {options.threads} threads; commit {commit}; seconds of the {options.clock} clock"
+    return f"{_machine()}; PyTorch {version}, {options.threads} threads; commit {commit}; seconds of the {options.clock} clock"

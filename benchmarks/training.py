@@ -21,27 +21,13 @@ shows instead where the time of eyeline's step goes.
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from statistics import median
 from typing import Any
 
-from side_by_side import (
-    PEAK,
-    Answer,
-    Tool,
-    add_options,
-    alternate,
-    answer_lines,
-    heading,
-    machine,
-    other_torch,
-    peak_answer,
-    print_profile,
-)
+from side_by_side import PEAK, Answer, Tool, alternate, other_torch, peak_answer, peak_memory, print_profile, run
 from training_works import WORKS, Work, batches, corpus, flops, look_flops, tokens
 
 SMALL: dict[str, Any] = {"size": 8, "inner": 16, "heads": 2, "embedding": 8, "vocabulary": 24}
@@ -63,8 +49,7 @@ def answering(tool: str, work: Work, now: Callable[[], float]) -> Answer:
     def timed(step: Callable[[], float], tokens: int, flops: int) -> dict[str, float]:
         began = now()
         loss = step()
-        seconds, memory = now() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        return {"seconds": seconds, "tokens": tokens, "flops": flops, "memory": memory, "loss": loss}
+        return {"seconds": now() - began, "tokens": tokens, "flops": flops, "memory": peak_memory(), "loss": loss}
 
     if tool == PEAK:
         return peak_answer(now)
@@ -85,12 +70,10 @@ def answering(tool: str, work: Work, now: Callable[[], float]) -> Answer:
     return answer
 
 
-def profile(name: str, work: Work, threads: int) -> None:
+def profile(name: str, work: Work) -> None:
     """Prints the operations that eyeline's step spends most of its time in."""
-    import torch
     from training_tools import TOOLS
 
-    torch.set_num_threads(threads)
     (step, _), made = TOOLS["eyeline"](work), batches(work, corpus(work))
     step(made[0])
     print_profile(name, lambda: step(made[1]))
@@ -130,25 +113,7 @@ def compare(name: str, options: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add_options(parser, WORKS, ["joeynmt", "huggingface", "yoyodyne", "plain"])
-    options = parser.parse_args()
-    works = {name: small(WORKS[name]) if options.small else WORKS[name] for name in options.works}
-    if options.tool:
-        from training_tools import PACKAGES
-
-        (work,), tool = works.values(), options.tool
-        answer_lines(PACKAGES.get(tool), options.threads, options.clock, partial(answering, tool, work))
-        return
-    if options.profile:
-        for name, work in works.items():
-            profile(name, work, options.threads)
-        return
-    began = time.monotonic()
-    print(heading(options))
-    for name in options.works:
-        compare(name, options)
-    print(f"\n{(time.monotonic() - began) / 60:.0f} minutes, {machine()}")
+    run(__doc__, WORKS, ["joeynmt", "huggingface", "yoyodyne", "plain"], small, answering, profile, compare)
 
 
 if __name__ == "__main__":

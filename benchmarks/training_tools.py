@@ -274,4 +274,3 @@ TOOLS: dict[str, Callable[[Work], tuple[Step, Batching]]] = {
     "huggingface": huggingface,
     "yoyodyne": yoyodyne,
 }
-PACKAGES = {"eyeline": "eyeline", "joeynmt": "joeynmt", "huggingface": "transformers", "yoyodyne": "yoyodyne", "plain": "torch"}

@@ -19,7 +19,7 @@ from eyeline.figures import Line, Panel
 from eyeline.lab.bench import Bench, Experiment, Names, chosen
 from eyeline.lab.findings import Findings, Table
 from eyeline.lab.looks import looks
-from eyeline.lab.practice import backwards, corpus_of, exact, model_of, practise, sequences
+from eyeline.lab.practice import backwards, corpus_of, exact, model_of, practise, sequences, widths
 from eyeline.ladder import Seq2Seq
 from eyeline.metrics import GoldLinks, LinkCounts, Links, attention_links
 from eyeline.metrics.base import Numbers
@@ -83,16 +83,7 @@ def _small_models(settings: AlignmentSettings, bench: Bench) -> tuple[list[tuple
     corpus = corpus_of(sequences(4000, SYMBOLS, LENGTHS, bench.seed, backwards), SYMBOLS)
     pairs = sequences(settings.held, SYMBOLS, LENGTHS, bench.seed + 1, backwards)
     held = corpus_of(pairs, SYMBOLS)
-    size = settings.size
-    sizes = {
-        "embedding_size": size,
-        "encoder_size": size // 2,
-        "decoder_size": size,
-        "attention_size": size,
-        "size": size,
-        "cell": "gru",
-    }
-    sizes |= {"feedforward_size": 2 * size, "heads": settings.heads}
+    sizes = widths(settings.size) | {"heads": settings.heads}
     scored: list[tuple[Any, ...]] = []
     for rung in rungs:
         many = (

@@ -20,7 +20,7 @@ from eyeline.figures import Line, Panel
 from eyeline.lab.adversary import LARGEST, attack
 from eyeline.lab.bench import Bench, Experiment, Names, chosen
 from eyeline.lab.findings import Findings, Table
-from eyeline.lab.practice import backwards, corpus_of, exact, model_of, practise, sequences
+from eyeline.lab.practice import backwards, corpus_of, exact, model_of, practise, sequences, widths
 from eyeline.lab.tampering import Change, predictions, read, tampered, variation
 from eyeline.ladder import Seq2Seq
 
@@ -97,16 +97,7 @@ def _models(settings: FaithfulnessSettings, bench: Bench) -> Iterator[Model]:
     rungs = chosen(settings.rungs, RUNGS, "rungs")
     train = corpus_of(sequences(4000, SYMBOLS, LENGTHS, bench.seed, backwards), SYMBOLS)
     held = corpus_of(sequences(max(100, settings.sources), SYMBOLS, LENGTHS, bench.seed + 1, backwards), SYMBOLS)
-    size = settings.size
-    sizes = {
-        "embedding_size": size,
-        "encoder_size": size // 2,
-        "decoder_size": size,
-        "attention_size": size,
-        "size": size,
-        "cell": "gru",
-    }
-    sizes |= {"feedforward_size": 2 * size, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    sizes = widths(settings.size) | {"heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     for rung in rungs:
         scores: list[float] = []
         models = [model_of(rung, SYMBOLS, bench.seed, bench.device, sizes)]

@@ -41,6 +41,12 @@ def model_of(
     return model.to(device)
 
 
+def widths(size: int) -> dict[str, Any]:
+    """Sizes for `model_of` by which all rungs are of about one width."""
+    recurrent = {"cell": "gru", "embedding_size": size, "encoder_size": size // 2, "decoder_size": size, "attention_size": size}
+    return {**recurrent, "size": size, "feedforward_size": 2 * size}
+
+
 def sequences(count: int, symbols: int, lengths: tuple[int, int], seed: int, answer: Callable[[list[int]], list[int]]) -> Pairs:
     """Symbols drawn evenly, lengths uniform from the first to the second of `lengths`, and what `answer` makes of each."""
     chance = random.Random(seed)
