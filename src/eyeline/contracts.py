@@ -56,6 +56,9 @@ class Deferred(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         return self._makers[name]()
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers  # a Mapping's own would make it to know
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
 

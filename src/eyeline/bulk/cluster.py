@@ -19,6 +19,7 @@ from eyeline.bulk.places import Shard
 from eyeline.bulk.shards import Done, Work, predict_shard
 from eyeline.errors import UserError, require
 from eyeline.predictor import SearchOptions, Term, load
+from eyeline.predictor.shortlist import SHORTLIST
 
 TRIES = 4  # times that a shard is begun before it is given up, where each time its process dies
 
@@ -33,13 +34,14 @@ class Asking:
     terms: Sequence[Term]
     ensemble_mean: str
     precision: str
+    shortlist: bool
     device: str
     threads: int
 
 
 def run_files(run: Path) -> Files:
     """A run as it is sent to other machines."""
-    return {name: path.read_bytes() for name in PARTS if (path := run / name).is_file()}
+    return {name: path.read_bytes() for name in (*PARTS, SHORTLIST) if (path := run / name).is_file()}
 
 
 class Worker:
@@ -61,7 +63,12 @@ class Worker:
                     (folder / part).write_bytes(content)
             first, *others = folders
             self._predictor = load(
-                first, asking.device, ensemble=others, ensemble_mean=asking.ensemble_mean, precision=asking.precision
+                first,
+                asking.device,
+                ensemble=others,
+                ensemble_mean=asking.ensemble_mean,
+                precision=asking.precision,
+                shortlist=asking.shortlist,
             )
         self._asking, self._work = asking, work
 

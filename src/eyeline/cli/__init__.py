@@ -28,6 +28,7 @@ from eyeline.cli.prepare import prepare
 from eyeline.cli.quickstart import quickstart
 from eyeline.cli.score import score
 from eyeline.cli.serve import serve
+from eyeline.cli.shortlist import shortlist
 from eyeline.cli.train import train
 from eyeline.cli.tune import tune
 from eyeline.errors import Interrupted, UserError
@@ -48,6 +49,7 @@ COMMANDS = (
     lab,
     average,
     tune,
+    shortlist,
     export,
     info,
 )

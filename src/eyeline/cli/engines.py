@@ -16,7 +16,7 @@ Engine = Annotated[
 ]
 
 
-def check_engine_name(engine: str, ensemble: list[str] | None, cluster: str | None, device: str) -> None:
+def check_engine_name(engine: str, ensemble: list[str] | None, cluster: str | None, device: str, shortlist: bool) -> None:
     """Raises ConfigError for an engine that is none, or that does not go with the other options."""
     from eyeline.errors import ConfigError, nearest
 
@@ -24,7 +24,8 @@ def check_engine_name(engine: str, ensemble: list[str] | None, cluster: str | No
         raise ConfigError("not a valid value", f"--engine {engine}", nearest(engine, ENGINES))
     if engine != "ctranslate2":
         return
-    for name, given in (("--ensemble", ensemble), ("--cluster", cluster), (f"--device {device}", device == "mps")):
+    mps = (f"--device {device}", device == "mps")
+    for name, given in (("--ensemble", ensemble), ("--cluster", cluster), ("--shortlist", shortlist), mps):
         if given:
             raise ConfigError("CTranslate2 does not know this", name, "leave it out, or --engine torch")
 

@@ -33,6 +33,7 @@ from eyeline.cli.searching import (
     Mbr,
     Precision,
     Sampling,
+    Shortlist,
     open_ensemble,
 )
 
@@ -59,6 +60,7 @@ def evaluate(
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
     precision: Precision = "fp32",
+    shortlist: Shortlist = False,
     batch_tokens: BatchTokens = None,
     geometry: Annotated[
         str | None,
@@ -88,7 +90,7 @@ def evaluate(
     Every score stands beside its signature and a 95 % bootstrap interval; quality by source length, the outputs furthest off, and
     what is out of the ordinary follow. With --against, each difference has an interval and two tests.
     """
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision)
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision, shortlist)
     from eyeline.evaluation import compare_outputs, diagnose, measure, other_outputs, read_for, render, render_comparison, worst
     from eyeline.files import write_json
     from eyeline.predictor import SearchOptions

@@ -45,7 +45,9 @@ from eyeline.cli.searching import (
     Precision,
     ReplaceUnknown,
     Sampling,
+    Shortlist,
     open_ensemble,
+    shortlist_file,
 )
 from eyeline.cli.shards import COLUMN, check_shards, predict_on_cluster
 
@@ -97,6 +99,7 @@ def predict(
     ensemble: Ensemble = None,
     ensemble_mean: EnsembleMean = "log",
     precision: Precision = "fp32",
+    shortlist: Shortlist = False,
     engine: Engine = "torch",
     batch_tokens: BatchTokens = None,
     too_long: Annotated[
@@ -133,7 +136,7 @@ def predict(
     check_shards(cluster, inputs or [], out, format_, prefix, on_bad_line, workers, columns)
     _check(format_, n_best, too_long, on_bad_line, out, resume and cluster is None)
     source = inputs[0] if inputs else None
-    check_engine_name(engine, ensemble, cluster, device)
+    check_engine_name(engine, ensemble, cluster, device, shortlist)
     from eyeline.bulk import Seen, predict_lines
     from eyeline.predictor.inputs import CHUNK, SearchOptions, with_prefixes
     from eyeline.predictor.terms import read_terms
@@ -161,12 +164,13 @@ def predict(
         replace_unknown=replace_unknown,
         dictionary=None if dictionary is None else read_dictionary(dictionary),
     )
-    engine = chosen_engine(engine, run, options, elsewhere=bool(ensemble or cluster or device == "mps"))
-    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, "fp32" if engine != "torch" else precision)
+    engine = chosen_engine(engine, run, options, elsewhere=bool(ensemble or cluster or shortlist or device == "mps"))
+    numbers = "fp32" if engine != "torch" else precision
+    predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, numbers, shortlist)
     if engine != "torch":
         predictor = engaged(predictor, threads, precision)
     terms, report, skipped = [] if constraints is None else read_terms(constraints), reporter(quiet, verbose), Seen()
-    files = {"--constraints": constraints, "--dictionary": dictionary}
+    files = {"--constraints": constraints, "--dictionary": dictionary, "--shortlist": shortlist_file(predictor)}
     others = {
         "--format": format_,
         "--on-bad-line": on_bad_line,
@@ -189,6 +193,7 @@ def predict(
             tokens=format_ == "jsonl",
             ensemble_mean=ensemble_mean,
             precision=precision,
+            shortlist=shortlist,
             threads=threads,
             workers=workers,
             report=report,

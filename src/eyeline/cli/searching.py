@@ -59,6 +59,9 @@ Dictionary = Annotated[
 Precision = Annotated[
     str, typer.Option("--precision", help="fp32, or int8: weights rounded to 8 bits, faster and less exact; on a CPU.")
 ]
+Shortlist = Annotated[
+    bool, typer.Option("--shortlist", help="Choose outputs from the run's shortlist, which `eyeline shortlist` makes.")
+]
 
 
 def open_ensemble(
@@ -69,6 +72,7 @@ def open_ensemble(
     threads: int | None,
     seed: int | None = None,
     precision: str = "fp32",
+    shortlist: bool = False,
 ) -> Predictor:
     """The run at `path`, alone or together with others, ready to predict."""
     name = prepare(device, threads, seed)
@@ -76,4 +80,11 @@ def open_ensemble(
     from eyeline.predictor.precision import keep_freed_memory
 
     keep_freed_memory()
-    return load(path, name, ensemble=others or (), ensemble_mean=mean, precision=precision)
+    return load(path, name, ensemble=others or (), ensemble_mean=mean, precision=precision, shortlist=shortlist)
+
+
+def shortlist_file(predictor: Predictor) -> str | None:
+    """The file of the shortlist that outputs are chosen from, where there is one."""
+    from eyeline.predictor.shortlist import SHORTLIST
+
+    return None if predictor.shortlist is None else str(predictor.run.path / SHORTLIST)

@@ -68,6 +68,7 @@ def predict_on_cluster(
     tokens: bool,
     ensemble_mean: str,
     precision: str,
+    shortlist: bool,
     threads: int | None,
     workers: int | None,
     report: Reporter,
@@ -80,7 +81,7 @@ def predict_on_cluster(
     predictor.answerer(options, terms)  # what cannot be is said before a cluster is started
     shards = find_shards(inputs, out)
     remove_leftovers(Place.of(out))
-    asking = Asking(options, terms, ensemble_mean, precision, str(predictor.device), threads or 1)
+    asking = Asking(options, terms, ensemble_mean, precision, shortlist, str(predictor.device), threads or 1)
     work = Work(column, means, options.n_best, tokens, options.attention)
     results: list[Done] = []
     coming = predict_shards(shards, runs, asking, work, workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import groupby
 from operator import itemgetter
@@ -51,6 +52,7 @@ from eyeline.predictor.pieces import joined
 from eyeline.predictor.precision import PRECISIONS, check_precision
 from eyeline.predictor.reading import Reader
 from eyeline.predictor.searching import Searcher
+from eyeline.predictor.shortlist import Shortlist, load_shortlist
 from eyeline.predictor.terms import Term, check_terms
 from eyeline.predictor.unknown import Replacer
 from eyeline.runs import Run, open_run
@@ -77,22 +79,30 @@ class Predictor:
         others: Sequence[Seq2Seq] = (),
         mean: Mean = geometric,
         engine: Engine | None = None,
+        shortlist: Shortlist | None = None,
     ) -> None:
         """
         Args:
             others: models that answer together with `model`; their ids have to mean the same.
             mean: of what they all say.
             engine: searches in the place of our own search, with a copy of the model.
+            shortlist: what `predict` chooses outputs from; None: the whole vocabulary.
         """
         self.run, self.model, self.device = run, model, torch.device(device)
         self.answering: Model = Ensemble([model, *others], mean) if others else model
-        self.engine = engine
+        self.engine, self.shortlist = engine, shortlist
         self.coder = coder(run.config, run.source, run.target)
         self.reader = Reader(run.config, self.coder, bool(run.source.features))
 
     @property
     def config(self) -> Config:
         return self.run.config
+
+    def under(self, shortlist: Shortlist | None) -> Predictor:
+        """The same, choosing outputs from another shortlist, or from none."""
+        other = copy(self)
+        other.shortlist = shortlist
+        return other
 
     # ---- text to ids ------------------------------------------------------------------------------------------------
 
@@ -226,7 +236,8 @@ class Predictor:
         settings = resolve(self.config, options)
         if self.engine is not None:
             check_engine(options, settings)
-        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device, self.engine)
+        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device, self.engine, self.shortlist)
+        look.check()
 
         def ask(lines: Sequence[Line], first: int) -> list[Prediction]:
             reader = self.reader.under(terms) if terms else self.reader  # anew: what it remembers of phrases grows with lines
@@ -387,6 +398,7 @@ def load(
     ensemble: Sequence[str | Path] = (),
     ensemble_mean: str = "log",
     precision: str = "fp32",
+    shortlist: bool = False,
 ) -> Predictor:
     """A trained run, ready to predict.
 
@@ -394,9 +406,11 @@ def load(
         ensemble: further runs that answer together with it; its settings and tokenizers count.
         ensemble_mean: "log", the mean of log-probabilities, shared out anew, or "arithmetic", that of probabilities.
         precision: "fp32", or "int8": the weights of linear layers rounded to 8 bits, on a CPU, which is faster and less exact.
+        shortlist: whether outputs are chosen from the first run's shortlist, which `eyeline shortlist` makes: faster with a
+            vocabulary of thousands, and less exact.
 
     Raises:
-        RunError: when a path is not a run directory, or is incomplete or damaged.
+        RunError: when a path is not a run directory, or is incomplete or damaged; when it has no shortlist and one is wanted.
         ConfigError: when `device` or `precision` is none, or the runs' vocabularies are not the same.
     """
     try:
@@ -410,4 +424,5 @@ def load(
     models = [each.load(place) for each in (run, *(other for _, other in others))]
     for model in models:
         PRECISIONS[precision](model)
-    return Predictor(run, models[0], place, others=models[1:], mean=mean)
+    chosen = load_shortlist(run, models[0]) if shortlist else None
+    return Predictor(run, models[0], place, others=models[1:], mean=mean, shortlist=chosen)

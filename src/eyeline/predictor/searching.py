@@ -16,10 +16,12 @@ from eyeline.config import Config, SearchSettings
 from eyeline.contracts import Hypothesis, Model, Source
 from eyeline.data.batches import sequential_batches
 from eyeline.data.coding import Coder
+from eyeline.errors import ConfigError
 from eyeline.predictor.answers import Piece
 from eyeline.predictor.engines import Engine
 from eyeline.predictor.inputs import SearchOptions, sampled_from
 from eyeline.predictor.risk import least_risk
+from eyeline.predictor.shortlist import Shortlist, shortlisted
 from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
 from eyeline.search.limits import Ranking
 from eyeline.search.unfolding import unfold
@@ -38,6 +40,14 @@ class Searcher:
     settings: SearchSettings
     device: torch.device
     engine: Engine | None = None  # answers what it can in the place of our search
+    shortlist: Shortlist | None = None  # what outputs are chosen from; None: the whole vocabulary
+
+    def check(self) -> None:
+        """Raises ConfigError for options that do not go with a shortlist."""
+        drawn = [name for name, on in (("sampling", self.options.sampling is not None), ("mbr", self.options.mbr)) if on]
+        if self.shortlist is not None and drawn:
+            where = f"{drawn[0]}={getattr(self.options, drawn[0])}"
+            raise ConfigError("samples are drawn from the whole vocabulary", where, "leave it or the shortlist out")
 
     def __call__(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
         """The hypotheses of each piece, best first; samples as they were drawn."""
@@ -109,13 +119,14 @@ class Searcher:
     def _way(self) -> Way:
         options, settings = self.options, self.settings
         if options.sampling is None and not options.mbr:
-            return partial(
+            way = partial(
                 search,
                 beam_size=settings.beam_size,
                 n_best=options.n_best,
                 diverse_groups=settings.diverse_groups,
                 diversity=settings.diversity,
             )
+            return way if self.shortlist is None else shortlisted(way, self.shortlist)
         filters, samples = sampled_from(options.sampling or ""), settings.beam_size
         return partial(sample, samples=samples, seed=self._seed, filters=filters)
 
