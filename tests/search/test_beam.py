@@ -52,6 +52,14 @@ def test_the_search_stops_as_soon_as_nothing_can_win():
     assert len(model.decoder.rows_stepped) < 25  # -0.3009 · 61 is reached long before 60 tokens
 
 
+@pytest.mark.parametrize(("patience", "steps", "ids"), [(0.5, 1, (END,)), (1.0, 2, (END,)), (2.0, 4, (A, A, A, END))])
+def test_a_beam_without_patience_stops_when_enough_have_ended(patience, steps, ids):
+    """In scorer T one hypothesis ends at each of the first positions; the third of them is the best."""
+    model = TableModel(toy)
+    best = beam_search(model, ONE, beam_size=2, length_penalty=1.0, max_length=60, patience=patience)[0][0]
+    assert (len(model.decoder.rows_stepped), best.ids) == (steps, ids)
+
+
 # ---- greedy and beam ----
 
 
@@ -199,6 +207,8 @@ def test_equal_scores_are_ordered_by_id_whatever_topk_takes():
         ({"max_length": 0}, ["max_length=0"]),
         ({"min_length": 5, "max_length": 4}, ["min_length=5", "max_length=4"]),
         ({"max_length": [3, 3]}, ["max_length", "2"]),
+        ({"beam_size": 2, "patience": 0}, ["patience=0"]),
+        ({"beam_size": 2, "patience": math.nan}, ["patience=nan"]),
     ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(options, words):

@@ -69,12 +69,20 @@ def test_a_beam_that_holds_everything_finds_every_sequence_in_order(data, words,
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.data(), PENALTIES, st.integers(1, 5), st.integers(0, 3), st.integers(1, 4), st.integers(1, 4))
-def test_a_narrow_beam_keeps_the_documented_rules(data, penalty, maximum, minimum, beam, n_best):
+@given(
+    st.data(),
+    PENALTIES,
+    st.integers(1, 5),
+    st.integers(0, 3),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.sampled_from([None, 0.3, 1.0, 2.0]),
+)
+def test_a_narrow_beam_keeps_the_documented_rules(data, penalty, maximum, minimum, beam, n_best, patience):
     minimum, n_best = min(minimum, maximum), min(n_best, beam)
     table = data.draw(tables((A, B), maximum))
-    wanted = plain_beam(table, (A, B), beam, n_best, penalty, minimum, maximum)
-    options = {"beam_size": beam, "length_penalty": penalty, "min_length": minimum, "max_length": maximum}
+    wanted = plain_beam(table, (A, B), beam, n_best, penalty, minimum, maximum, patience=patience)
+    options = {"beam_size": beam, "length_penalty": penalty, "min_length": minimum, "max_length": maximum, "patience": patience}
     answers = beam_search(TableModel(table), ONE, n_best=n_best, **options)[0]
     assert_sound(answers, columns=3)
     compare(answers, wanted, penalty, table)

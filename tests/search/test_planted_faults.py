@@ -94,17 +94,17 @@ def test_a_select_that_ignores_its_rows_is_caught(kind, check, monkeypatch):
 # ---- searches that are wrong ----
 
 
-def stops_at_the_first_end(finished, live, max_length, position, share, limits):
+def stops_at_the_first_end(finished, live, max_length, position, share, enough, limits):
     return (finished.normalized[:, 0] > -torch.inf) | (max_length == position) | (live.amax(1) == -torch.inf)
 
 
-def stops_by_the_length_so_far(finished, live, max_length, position, share, limits):
+def stops_by_the_length_so_far(finished, live, max_length, position, share, enough, limits):
     last = finished.normalized[:, share - 1]
     won = (last > -torch.inf) & (last >= live.amax(1) / limits.divisors[position + 1])
     return won | (max_length == position) | (live.amax(1) == -torch.inf)
 
 
-def stops_one_too_early(finished, live, max_length, position, share, limits):
+def stops_one_too_early(finished, live, max_length, position, share, enough, limits):
     return max_length == position + 1
 
 

@@ -42,6 +42,7 @@ from eyeline.cli.searching import (
     MaxLengthRatio,
     Mbr,
     MinLengthRatio,
+    Patience,
     Precision,
     ReplaceUnknown,
     Sampling,
@@ -88,6 +89,7 @@ def predict(
     max_length_ratio: MaxLengthRatio = None,
     diverse_groups: DiverseGroups = None,
     diversity: Diversity = None,
+    patience: Patience = None,
     sampling: Sampling = None,
     mbr: Mbr = 0,
     prefix: Annotated[
@@ -158,6 +160,7 @@ def predict(
         max_length_ratio=max_length_ratio,
         diverse_groups=diverse_groups,
         diversity=diversity,
+        patience=patience,
         sampling=sampling,
         mbr=mbr,
         seed=seed,

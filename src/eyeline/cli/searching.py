@@ -28,6 +28,12 @@ DiverseGroups = Annotated[
 Diversity = Annotated[
     float | None, typer.Option("--diversity", help="What a word costs for each earlier group that says it there.", min=0)
 ]
+Patience = Annotated[
+    float | None,
+    typer.Option(
+        "--patience", metavar="P", help="A beam of K stops when P times K outputs have ended, not when none can be better."
+    ),
+]
 MinLengthRatio = Annotated[
     float | None, typer.Option("--min-length-ratio", help="Tokens before the end may come, for each of the source's.", min=0)
 ]

@@ -1,8 +1,8 @@
 """CTranslate2 in the place of our own search. Knows how it is asked and what it answers; no text, no options.
 
-Its beam keeps hypotheses as ours does, but stops when `patience` times as many as it keeps have ended, where ours goes on until
-nothing better can come; and it shares the probability of padding out among the rest, which training leaves next to none. What it
-leaves unfinished is left to our search.
+Its beam keeps hypotheses as ours does, and stops as ours does when it has lost its patience; not when nothing better can come, so
+that it may look on for nothing. It shares the probability of padding out among the rest, which training leaves next to none. What
+it leaves unfinished is left to our search.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from eyeline.exchange.ctranslate2 import check_convertible, names_of, write_ctra
 from eyeline.runs import SOURCE_TOKENIZER, TARGET_TOKENIZER, Run
 
 LONGEST = 4096  # positions, where they are not learned
+EVER = 1e3  # a patience that no beam wears out
 COMPUTE = {"fp32": "float32", "int8": "int8"}
 
 
@@ -43,18 +44,14 @@ class CTranslate2Engine:
     Args:
         model: the run's, in single precision.
         precision: "fp32", or "int8".
-        patience: after how many times as many ended hypotheses as the beam keeps it stops.
 
     Raises:
         ConfigError: a model that CTranslate2 has no kind for.
         MissingExtra: it is not installed.
     """
 
-    def __init__(
-        self, run: Run, model: Any, *, device: str = "cpu", threads: int = 0, precision: str = "fp32", patience: float = 2.0
-    ) -> None:
+    def __init__(self, run: Run, model: Any, *, device: str = "cpu", threads: int = 0, precision: str = "fp32") -> None:
         settings: Any = run.config.model
-        self._patience = patience
         self._source, target = vocabularies(run)
         self._target = {name: number for number, name in enumerate(target)}
         self._longest = settings.longest or LONGEST
@@ -78,6 +75,7 @@ class CTranslate2Engine:
         beam_size: int,
         n_best: int,
         length_penalty: float,
+        patience: float | None,
         normalize: Callable[[float, int], float],
     ) -> list[list[Hypothesis] | None]:
         """See the protocol."""
@@ -90,7 +88,7 @@ class CTranslate2Engine:
             [tokens[row] for row in able],
             beam_size=beam_size,
             num_hypotheses=n_best,
-            patience=self._patience if beam_size > 1 else 1.0,
+            patience=1.0 if beam_size == 1 else EVER if patience is None else patience,
             length_penalty=length_penalty if beam_size > 1 else 0.0,
             min_decoding_length=0,
             max_decoding_length=max(most[row] for row in able) + 1,

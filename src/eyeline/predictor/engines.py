@@ -22,6 +22,7 @@ class Engine(Protocol):
         beam_size: int,
         n_best: int,
         length_penalty: float,
+        patience: float | None,
         normalize: Callable[[float, int], float],
     ) -> list[list[Hypothesis] | None]:
         """The best hypotheses of each of one batch of sources; None where it has none that are sure to be those of our search.
@@ -29,6 +30,7 @@ class Engine(Protocol):
         Args:
             sources: ids without END.
             most: tokens of each output, END apart.
+            patience: after how many times as many ended hypotheses as the beam keeps it stops; None: when none can be better.
             normalize: (score, length) -> what is ranked by.
         """
         ...

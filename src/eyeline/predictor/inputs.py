@@ -38,6 +38,7 @@ class SearchOptions:
     max_length_ratio: float | None = None
     diverse_groups: int | None = None
     diversity: float | None = None
+    patience: float | None = None
     sampling: str | None = None  # "top-k=20,temperature=0.8": outputs are drawn, not searched
     mbr: int = 0  # samples among which the one is chosen that is nearest to all; 0: no such thing
     seed: int | None = None  # of samples; None: the run's

@@ -72,6 +72,7 @@ class Searcher:
                 beam_size=settings.beam_size,
                 n_best=self.options.n_best,
                 length_penalty=settings.length_penalty,
+                patience=settings.patience,
                 normalize=self.ranking.normalize,
             )
             for row, hypotheses in zip(rows, said, strict=True):
@@ -125,6 +126,7 @@ class Searcher:
                 n_best=options.n_best,
                 diverse_groups=settings.diverse_groups,
                 diversity=settings.diversity,
+                patience=settings.patience,
             )
             return way if self.shortlist is None else shortlisted(way, self.shortlist)
         filters, samples = sampled_from(options.sampling or ""), settings.beam_size

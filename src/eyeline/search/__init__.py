@@ -50,6 +50,7 @@ def search(
     worth: Worth = average,
     diverse_groups: int = 1,
     diversity: float = 0.5,
+    patience: float | None = None,
 ) -> list[list[Hypothesis]]:
     """`greedy` where one hypothesis is kept, one is wanted and no phrase is required, else `beam_search`, with its arguments,
     errors and lists."""
@@ -82,4 +83,5 @@ def search(
         worth=worth,
         diverse_groups=diverse_groups,
         diversity=diversity,
+        patience=patience,
     )

@@ -6,6 +6,8 @@ first one, K afterwards).
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -14,7 +16,7 @@ from eyeline.search.continuations import Best, Choice, Diverse
 from eyeline.search.coverage import Looked
 from eyeline.search.finished import Finished, done, ends
 from eyeline.search.history import Ends, History
-from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average, check_beam, check_groups
+from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average, check_beam, check_groups, check_patience
 from eyeline.search.required import Banks
 from eyeline.search.rules import Demands, Rules
 
@@ -37,6 +39,7 @@ def beam_search(
     worth: Worth = average,
     diverse_groups: int = 1,
     diversity: float = 0.5,
+    patience: float | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` answers to each source, best first: finished ones by `normalized_score`, then unfinished ones by theirs.
 
@@ -69,6 +72,8 @@ def beam_search(
         diverse_groups: G, by which the beam is divided; above 1 each group shuns what the ones before it say at the same
             position, and gives an equal share of the answers; see `continuations.Diverse`.
         diversity: what a token costs for each time that an earlier group says it, in natural logarithms.
+        patience: a source, or each group of its beam, is also done when this many times as many hypotheses as it keeps have
+            finished (Kasai et al. 2022, section 2), though a better one might come; None: only as above.
 
     Raises:
         ConfigError: a size, length, penalty or demand that cannot be, or a coverage penalty for a model without attention.
@@ -79,6 +84,7 @@ def beam_search(
     limits = Limits.of(source, min_length, max_length, ranking, demands.begun(source.ids.shape[0]))
     required = demands.required_of(len(limits.max_length))
     check_groups(beam_size, diverse_groups, diversity, bool(required))
+    check_patience(patience)
     if not len(limits.max_length):
         return []
     choice: Choice = Best(beam_size)
@@ -87,15 +93,24 @@ def beam_search(
     elif required:
         choice = Banks.of(beam_size, required)
     with torch.no_grad():
-        history, found = _run(model, source, choice, Rules.of(demands, no_repeat_ngram, limits), n_best, limits, attention)
+        rules = Rules.of(demands, no_repeat_ngram, limits)
+        history, found = _run(model, source, choice, rules, n_best, patience, limits, attention)
         return history.hypotheses(found, limits)
 
 
 def _run(
-    model: Model, source: Source, choice: Choice, rules: Rules, n_best: int, limits: Limits, attention: bool
+    model: Model,
+    source: Source,
+    choice: Choice,
+    rules: Rules,
+    n_best: int,
+    patience: float | None,
+    limits: Limits,
+    attention: bool,
 ) -> tuple[History, Ends]:
     history, found = History(source, attention), list[Ends]()
     device, groups = source.ids.device, choice.groups
+    share, enough = -(-n_best // groups), None if patience is None else math.ceil(patience * choice.size)
     alive = torch.arange(source.ids.shape[0])  # [n] which sources of the call still run
     totals = torch.zeros(len(alive), 1, dtype=torch.float64)  # [n, W] summed log-probabilities; -inf: no hypothesis
     finished = Finished.none(len(alive) * groups, choice.size)
@@ -111,7 +126,7 @@ def _run(
         live = chosen.live
         finished = finished.joined(chosen, position, limits, looked.penalties(source, totals.shape[1]))
         history.add(alive, live.tokens, live.token_scores, live.parents, step.attention)
-        over = done(finished, live.totals, limits.max_length[alive], position, -(-n_best // groups), limits)
+        over = done(finished, live.totals, limits.max_length[alive], position, share, enough, limits)
         if bool(over.any()):
             gone = over.nonzero()[:, 0]
             closed = chosen.found.closed(chosen.closing, totals.shape[1]).view(len(over), groups, -1).any(1)

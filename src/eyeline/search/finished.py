@@ -18,19 +18,20 @@ from eyeline.search.limits import Limits
 
 @dataclass(frozen=True)
 class Finished:
-    """The k best finished hypotheses of each group by normalised score, best first; every field [n·G, k], on the CPU."""
+    """The k best finished hypotheses of each group by normalised score, best first; every field [n·G, k] but one, on the CPU."""
 
     normalized: Tensor  # float64; -inf where there is none yet
     position: Tensor  # tokens before END
     slot: Tensor  # its place in the beam that made them
     end_score: Tensor  # float64, log-probability of END
     penalty: Tensor  # float64, the coverage penalty, a part of `normalized`
+    count: Tensor  # [n·G] long: how many have finished, those that others have pushed out among them
 
     @classmethod
     def none(cls, groups: int, size: int) -> Finished:
         empty = torch.full((groups, size), -torch.inf, dtype=torch.float64)
         nowhere = torch.zeros(groups, size, dtype=torch.long)
-        return cls(empty, nowhere, nowhere, empty, empty)
+        return cls(empty, nowhere, nowhere, empty, empty, torch.zeros(groups, dtype=torch.long))
 
     def select(self, rows: Tensor) -> Finished:
         return Finished(*(getattr(self, field.name)[rows] for field in fields(self)))
@@ -55,16 +56,20 @@ class Finished:
             torch.cat([self.slot, found.parents], 1).gather(1, order),
             torch.cat([self.end_score, found.token_scores], 1).gather(1, order),
             torch.cat([self.penalty, penalty], 1).gather(1, order),
+            self.count + chosen.closing.sum(1),
         )
 
 
-def done(finished: Finished, live: Tensor, max_length: Tensor, position: int, share: int, limits: Limits) -> Tensor:
-    """[n] True for sources that are done: out of room, or each of their groups has won or has nothing live left.
+def done(
+    finished: Finished, live: Tensor, max_length: Tensor, position: int, share: int, enough: int | None, limits: Limits
+) -> Tensor:
+    """[n] True for sources that are done: out of room, or each of their groups has won, or has nothing live left, or has enough.
 
     Args:
         live: [n, K] totals of what lives on; -inf is nothing.
         max_length: [n].
         share: finished ones that each group owes.
+        enough: finished ones after which a group looks for no better ones; None: it goes on until there can be none.
     """
     n, groups = len(live), len(finished.normalized) // max(1, len(live))
     best_live = live.view(n * groups, -1).amax(1)
@@ -72,6 +77,8 @@ def done(finished: Finished, live: Tensor, max_length: Tensor, position: int, sh
     # scores and penalties are at most 0: the longest would be worth most
     bound = best_live / limits.divisors[max_length + 1].repeat_interleave(groups)
     won = (last_wanted > -torch.inf) & (last_wanted >= bound)
+    if enough is not None:
+        won |= (last_wanted > -torch.inf) & (finished.count >= enough)
     return (won | (best_live == -torch.inf)).view(n, groups).all(1) | (max_length == position)
 
 

@@ -148,6 +148,12 @@ def check_groups(beam_size: int, groups: int, diversity: float, demands: bool) -
         )
 
 
+def check_patience(patience: float | None) -> None:
+    """Raises ConfigError for a patience that cannot be."""
+    if patience is not None and not 0 < patience < math.inf:
+        raise ConfigError("patience is a number above 0", f"patience={patience}", "1 and 2 are usual")
+
+
 def _one_each(lengths: int | Sequence[int] | Tensor, count: int, name: str) -> list[int]:
     """A length for each of `count` sources."""
     if isinstance(lengths, int):

@@ -68,6 +68,8 @@ class PredictRequest(Shape):
     """parts of the beam that shun each other's tokens"""
     diversity: Weight | None = None
     """what a token costs for each earlier group that says it there"""
+    patience: Annotated[Weight, Field(gt=0)] | None = None
+    """a beam stops when so many times as many outputs as it keeps have ended"""
     sampling: Text | None = None
     """outputs are drawn: top-k=20,temperature=0.8, of top-k, top-p, typical and temperature"""
     mbr: Count = 0
@@ -139,6 +141,7 @@ OPTIONS = {
     "max_length_ratio",
     "diverse_groups",
     "diversity",
+    "patience",
     "sampling",
     "mbr",
     "seed",
