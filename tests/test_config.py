@@ -210,7 +210,8 @@ def test_a_fault_that_came_with_set_does_not_blame_the_file(tmp_path: Path) -> N
         ("tokenizer.source.sise=5", "unknown setting (tokenizer.source.sise); did you mean 'size'?"),
         ("search={1: 2}", "unknown setting (search.1); "
                           "valid: batch_tokens, beam_size, coverage_penalty, diverse_groups, diversity, length_normalization, "
-                          "length_penalty, max_length, max_length_ratio, min_length, min_length_ratio, no_repeat_ngram, patience"),
+                          "length_penalty, max_length, max_length_ratio, min_length, min_length_ratio, no_repeat_ngram, "
+                          "patience"),
         ("training={steps: 1, epochs: 2}",
          "one of steps, epochs, target_tokens and for bounds a run, not steps and epochs (training)"),
         ("search={min_length: 5, max_length: 2}", "min_length 5 is more than max_length 2 (search)"),
