@@ -1,12 +1,11 @@
-"""Words to phones in every language of a folder: single models, the best of them by dev, and their ensemble.
+"""Every language of a data set: single models, the best of them by dev, and their ensemble, beside what was published.
 
-    python replications/languages.py SIGMORPHON2021_DIR --out runs/g2p --seeds 1 2 3 4 5
-    python replications/languages.py SIGMORPHON2021_DIR --out runs/g2p --seeds 1 2 3 4 5 --languages ady gre ita
+    python replications/languages.py g2p SIGMORPHON2021_DIR --out runs/g2p --seeds 1 2 3 4 5
+    python replications/languages.py inflection SIGMORPHON2022_DIR --out runs/inflection --seeds 1 --languages hun kor
 
-Each language is trained with the same settings but for what follows from its size: smaller batches and more epochs where there
-are 800 words. Runs are made by `eyeline train` and measured by `eyeline evaluate`, in processes of their own; what is finished
-is kept, so that a script that was stopped goes on where it was, and seeds and languages may be added. Prints a Markdown
-table beside the published word error rates (SIGMORPHON 2021 task 1, baseline: an ensemble of neural transducers).
+The data sets, their settings and the published figures stand in `families.py`. Runs are made by `eyeline train` and measured by
+`eyeline evaluate`, in processes of their own; what is finished is kept, so that a script that was stopped goes on where it was,
+and seeds and languages may be added. Prints a Markdown table.
 """
 
 from __future__ import annotations
@@ -14,138 +13,92 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from families import FAMILIES, Family
 from seeds import mean_and_half_width, run
 
-PUBLISHED = {  # word error rate, test
-    "eng_us": 41.94,
-    "arm_e": 7.0,
-    "bul": 18.3,
-    "dut": 14.7,
-    "fre": 8.5,
-    "hbs_latn": 32.1,
-    "hun": 1.8,
-    "jpn_hira": 5.2,
-    "kor": 16.3,
-    "ady": 22.0,
-    "gre": 21.0,
-    "ita": 19.0,
-    "khm": 34.0,
-    "lav": 55.0,
-    "mlt_latn": 19.0,
-    "rum": 10.0,
-    "slv": 49.0,
-}
-ALL = {
-    "tokenizer.kind": "character",
-    "tokenizer.target.kind": "whitespace-symbols",
-    "model.embedding_size": "128",
-    "model.encoder_size": "128",
-    "model.decoder_size": "256",
-    "model.attention_size": "128",
-    "model.dropout": "0.35",
-    "training.learning_rate": "2e-3",
-    "training.schedule": "linear",
-    "training.warmup_steps": "200",
-    "training.label_smoothing": "0.1",
-    "training.checkpoint_every": "4000",
-    "training.metric": "exact_match",
-}
-OWN = {"kor": {"data.normalization.source": "jamo", "data.normalization.target": "nfc"}}
+Files = tuple[Path, Path, Path]  # of train, dev and test
 
 
-@dataclass(frozen=True)
-class Size:
-    """What follows from the number of training words."""
-
-    words: int  # at most
-    epochs: int
-    settings: dict[str, str]
-
-
-SIZES = (
-    Size(1_000, 100, {"training.batch_tokens": "256", "training.validate_every": "150"}),
-    Size(10_000, 40, {"training.batch_tokens": "1024", "training.validate_every": "400"}),
-    Size(100_000, 20, {"training.batch_tokens": "2048", "training.validate_every": "400"}),
-)
-
-
-def size_of(train: Path) -> Size:
-    with train.open("rb") as lines:
-        words = sum(1 for _ in lines)
-    return next(size for size in SIZES if words <= size.words)
+def trained(family: Family, name: str, files: Files, folder: Path, seed: int, given: argparse.Namespace) -> Path:
+    """The run of a seed, trained where it is not finished."""
+    train, dev, _ = files
+    size, done = family.size(train), folder / "run"
+    if (folder / "dev.json").exists():
+        return done
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = [f"--set={key}={value}" for key, value in {**family.settings, **size.settings, **family.own.get(name, {})}.items()]
+    parts = ["--train", str(train), "--valid", str(dev), "--out", str(done)]
+    bound = given.budget or f"--epochs={size.epochs}"
+    words = ["train", "--architecture", given.architecture or family.architecture, *parts, *settings, "--resume", bound]
+    run([*words, f"--seed={seed}", f"--threads={given.threads}"], folder / "train.log")
+    return done
 
 
-def evaluated(runs: list[Path], pairs: Path, result: Path, threads: str) -> dict[str, Any]:
+def evaluated(runs: list[Path], pairs: Path, result: Path, threads: int) -> dict[str, Any]:
     """What `eyeline evaluate` finds of a run, or of several that answer together."""
     if not result.exists():
         others = [word for other in runs[1:] for word in ("--ensemble", str(other))]
         made = result.with_suffix(".new")
-        run(["evaluate", str(runs[0]), str(pairs), *others, f"--json={made}", threads], result.with_suffix(".log"))
+        run(["evaluate", str(runs[0]), str(pairs), *others, f"--json={made}", f"--threads={threads}"], result.with_suffix(".log"))
         made.rename(result)
     return json.loads(result.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
-def wrong(found: dict[str, Any]) -> float:
-    """The word error rate of an evaluation."""
-    return 100.0 - float(found["metrics"]["exact_match"]["score"])
+def figures(found: dict[str, Any], wrong: bool) -> tuple[float, float, float]:
+    """Exact match of an evaluation and its interval, or what is left of a hundred."""
+    score, low, high = (float(found["metrics"]["exact_match"].get(key, 0.0)) for key in ("score", "low", "high"))
+    return (100 - score, 100 - high, 100 - low) if wrong else (score, low, high)
 
 
-def language(name: str, given: argparse.Namespace) -> str:
+def language(family: Family, name: str, given: argparse.Namespace) -> str:
     """Trains and measures what is not done yet; the language's line of the table."""
-    train, dev, test = (given.data / f"{name}_{part}.tsv" for part in ("train", "dev", "test"))
-    size, threads = size_of(train), f"--threads={given.threads}"
-    runs, on_dev, on_test = list[Path](), list[float](), list[float]()
+    files = family.paths(given.data, name, given.out / name)
+    runs, on_dev, on_test = list[Path](), list[float](), list[tuple[float, float, float]]()
     for seed in given.seeds:
         folder = given.out / name / f"seed-{seed}"
-        settings = [f"--set={key}={value}" for key, value in {**ALL, **size.settings, **OWN.get(name, {})}.items()]
-        if not (folder / "dev.json").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            made = [
-                "--architecture",
-                given.architecture,
-                "--train",
-                str(train),
-                "--valid",
-                str(dev),
-                "--out",
-                str(folder / "run"),
-            ]
-            run(
-                ["train", *made, *settings, "--resume", f"--epochs={size.epochs}", f"--seed={seed}", threads],
-                folder / "train.log",
-            )
-        on_dev.append(wrong(evaluated([folder / "run"], dev, folder / "dev.json", threads)))
-        on_test.append(wrong(evaluated([folder / "run"], test, folder / "test.json", threads)))
-        runs.append(folder / "run")
-    best = min(zip(on_dev, on_test, strict=True))[1]
-    mean, half = mean_and_half_width(on_test)
-    together = "–"
+        runs.append(trained(family, name, files, folder, seed, given))
+        on_dev.append(figures(evaluated([runs[-1]], files[1], folder / "dev.json", given.threads), family.wrong)[0])
+        on_test.append(figures(evaluated([runs[-1]], files[2], folder / "test.json", given.threads), family.wrong))
+    choose = min if family.wrong else max
+    _, best = choose(zip(on_dev, on_test, strict=True))
+    together = mean = "–"
     if len(runs) > 1:
-        found = evaluated(runs, test, given.out / name / f"ensemble-of-{len(runs)}.json", threads)
-        score = found["metrics"]["exact_match"]
-        together = f"{wrong(found):.1f} [{100 - score['high']:.1f}, {100 - score['low']:.1f}]"
-    spread = f"{mean:.1f} ± {half:.1f}" if len(runs) > 1 else f"{mean:.1f}"
-    each = " · ".join(f"{score:.1f}" for score in on_test)
-    line = f"| {name} | {PUBLISHED[name]:.1f} | {together} | {best:.1f} | {spread} | {each} |"
+        found = evaluated(runs, files[2], given.out / name / f"ensemble-of-{len(runs)}.json", given.threads)
+        together, mean = (
+            interval(figures(found, family.wrong)),
+            "{:.1f} ± {:.1f}".format(*mean_and_half_width([score for score, _, _ in on_test])),
+        )
+    each = " · ".join(f"{score:.1f}" for score, _, _ in on_test)
+    line = f"| {name} | {family.published[name]} | {together} | {interval(best)} | {mean} | {each} |"
     print(line, file=sys.stderr, flush=True)
     return line
 
 
+def interval(values: tuple[float, float, float]) -> str:
+    return "{:.1f} [{:.1f}, {:.1f}]".format(*values)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path, help="the folder of the data set, with ady_train.tsv and the others")
+    parser.add_argument("family", choices=FAMILIES)
+    parser.add_argument("data", type=Path, help="the folder of the data set")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--languages", nargs="+", choices=PUBLISHED, default=list(PUBLISHED))
+    parser.add_argument("--languages", nargs="+", help="these alone")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
-    parser.add_argument("--architecture", default="bahdanau")
+    parser.add_argument("--architecture", help="another one than the data set's")
+    parser.add_argument("--budget", help="such as --budget=--steps=20; default: epochs by the size")
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
-    lines = [language(name, given) for name in given.languages]
-    print("| language | published, ensemble | ours, ensemble | best single by dev | mean of the singles | each seed |")
+    family = FAMILIES[given.family]
+    for name in given.languages or []:
+        if name not in family.published:
+            parser.error(f"no language of {given.family}: {name}; there are {', '.join(family.published)}")
+    lines = [language(family, name, given) for name in given.languages or family.published]
+    print(f"Published: {family.source}.\n")
+    print("| language | published | ours, ensemble | best single by dev | mean of the singles | each seed |")
     print("| --- | ---: | ---: | ---: | ---: | --- |")
     print("\n".join(lines))
 

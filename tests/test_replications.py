@@ -6,6 +6,7 @@ import argparse
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -82,31 +83,53 @@ def test_what_recipes_have_finished_is_kept(monkeypatch: pytest.MonkeyPatch, tmp
     assert module.found(["bahdanau"], [1, 2, 3], tmp_path) == {}
 
 
-def test_every_size_of_a_language_makes_a_config(tmp_path: Path) -> None:
-    module = script("languages")
-    for words, epochs in ((800, 100), (8_000, 40), (33_344, 20)):
-        train = tmp_path / f"{words}.tsv"
-        train.write_text("a\tb\n" * words)
-        size = module.size_of(train)
-        assert size.epochs == epochs
-        for own in ({}, *module.OWN.values()):
-            given = [f"{key}={value}" for key, value in {**module.ALL, **size.settings, **own}.items()]
-            values = {"model": {"architecture": "bahdanau"}, "data": {"train": "a.tsv", "valid": "b.tsv"}}
-            assert Config.from_dict(override(values, given)).model.architecture == "bahdanau"
-    assert set(module.OWN) < set(module.PUBLISHED)
+@pytest.mark.parametrize("name", ["g2p", "inflection", "transliteration", "spelling", "scan"])
+def test_every_size_of_a_language_makes_a_config(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
+    monkeypatch.syspath_prepend(str(REPLICATIONS))
+    family = script("languages").FAMILIES[name]
+    for wanted in family.sizes:
+        train = tmp_path / f"{wanted.pairs}.tsv"
+        train.write_text("a\tb\n" * wanted.pairs)
+        assert family.size(train) == wanted
+        for own in ({}, *family.own.values()):
+            given = [f"{key}={value}" for key, value in {**family.settings, **wanted.settings, **own}.items()]
+            values = {"model": {"architecture": family.architecture}, "data": {"train": "a.tsv", "valid": "b.tsv"}}
+            assert Config.from_dict(override(values, given)).model.architecture == family.architecture
+    assert set(family.own) <= set(family.published)
 
 
-def test_a_language_is_told_by_its_best_on_dev(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("wrong", "best"), [(True, "40.0 [35.0, 45.0]"), (False, "60.0 [55.0, 65.0]")])
+def test_a_language_is_told_by_its_best_on_dev(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: bool, best: str) -> None:
     """Word error rates are what exact match leaves of a hundred; the best by dev need not be the best of the test."""
+    monkeypatch.syspath_prepend(str(REPLICATIONS))
     module, out = script("languages"), tmp_path / "out"
+    family = replace(module.FAMILIES["g2p"], wrong=wrong)
     (tmp_path / "ady_train.tsv").write_text("a\tb\n")
+
+    def found(score: float) -> str:
+        return json.dumps({"metrics": {"exact_match": {"score": score, "low": score - 5, "high": score + 5}}})
+
     for seed, dev, test in ((1, 80.0, 70.0), (2, 90.0, 60.0)):
         folder = out / "ady" / f"seed-{seed}"
         folder.mkdir(parents=True)
-        for name, score in (("dev", dev), ("test", test)):
-            (folder / f"{name}.json").write_text(json.dumps({"metrics": {"exact_match": {"score": score}}}))
-    together = {"metrics": {"exact_match": {"score": 75.0, "low": 70.0, "high": 80.0}}}
-    (out / "ady" / "ensemble-of-2.json").write_text(json.dumps(together))
-    given = argparse.Namespace(data=tmp_path, out=out, seeds=[1, 2], threads=1, architecture="bahdanau")
-    line = module.language("ady", given)
-    assert line == "| ady | 22.0 | 25.0 [20.0, 30.0] | 40.0 | 35.0 ± 63.5 | 30.0 · 40.0 |"
+        (folder / "dev.json").write_text(found(dev))
+        (folder / "test.json").write_text(found(test))
+    (out / "ady" / "ensemble-of-2.json").write_text(found(75.0))
+    given = argparse.Namespace(data=tmp_path, out=out, seeds=[1, 2], threads=1, architecture=None, budget=None)
+    figures = (
+        ("25.0 [20.0, 30.0]", "35.0 ± 63.5", "30.0 · 40.0") if wrong else ("75.0 [70.0, 80.0]", "65.0 ± 63.5", "70.0 · 60.0")
+    )
+    together, mean, each = figures
+    assert module.language(family, "ady", given) == f"| ady | 22.0 | {together} | {best} | {mean} | {each} |"
+
+
+def test_a_data_set_without_dev_holds_some_pairs_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.syspath_prepend(str(REPLICATIONS))
+    family = script("languages").FAMILIES["scan"]
+    (tmp_path / "train_length.tsv").write_text("".join(f"{number}\tx\n" for number in range(100)))
+    train, dev, test = family.paths(tmp_path, "length", tmp_path / "out")
+    assert dev.read_text() == "0\tx\n20\tx\n40\tx\n60\tx\n80\tx\n"
+    assert sorted((train.read_text() + dev.read_text()).split("\n")) == sorted(
+        (tmp_path / "train_length.tsv").read_text().split("\n")
+    )
+    assert test == tmp_path / "test_length.tsv"
