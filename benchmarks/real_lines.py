@@ -31,7 +31,7 @@ Translate = Callable[[list[str]], list[str]]
 
 def eyeline(run: str, precision: str, beam: int, shortlist: bool) -> Translate:
     import eyeline as library
-    from eyeline.predictor.precision import keep_freed_memory
+    from eyeline.memory import keep_freed_memory
 
     keep_freed_memory()
     predictor = library.load(run, precision=precision, shortlist=shortlist)

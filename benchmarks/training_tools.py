@@ -46,7 +46,10 @@ def eyeline(work: Work) -> tuple[Step, Batching]:
     from eyeline.data.corpus import Corpus, Sequences, Sources
     from eyeline.ladder import build
     from eyeline.loss import negative_log_likelihood
+    from eyeline.memory import keep_freed_memory
     from eyeline.training.optimizers import make_optimizer
+
+    keep_freed_memory()
 
     V = work.vocabulary
     model = build(eyeline_settings(work), V, V, shared=True).train()

@@ -48,9 +48,9 @@ def test_a_link_that_is_sure_stays_sure_and_links_are_sorted() -> None:
 
 
 def test_reversal() -> None:
-    pairs = reversal(600, 1, 30)
-    assert reversal(600, 1, 30) == pairs
-    assert reversal(600, 2, 30) != pairs
+    pairs = list(reversal(600, 1, 30))
+    assert list(reversal(900, 1, 30))[:600] == pairs
+    assert list(reversal(600, 2, 30)) != pairs
     assert {len(pair.source.split(" ")) for pair in pairs} == set(range(1, 31))
     assert {word for pair in pairs for word in pair.source.split(" ")} == {str(n) for n in range(50)}
     for pair in pairs:

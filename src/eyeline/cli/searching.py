@@ -82,8 +82,8 @@ def open_ensemble(
 ) -> Predictor:
     """The run at `path`, alone or together with others, ready to predict."""
     name = prepare(device, threads, seed)
+    from eyeline.memory import keep_freed_memory
     from eyeline.predictor import load
-    from eyeline.predictor.precision import keep_freed_memory
 
     keep_freed_memory()
     return load(path, name, ensemble=others or (), ensemble_mean=mean, precision=precision, shortlist=shortlist)

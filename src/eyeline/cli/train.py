@@ -60,6 +60,7 @@ def train(
     from eyeline.config import Config
     from eyeline.config_yaml import override, put, read_yaml
     from eyeline.errors import ConfigError
+    from eyeline.memory import keep_freed_memory
 
     if out is None:
         raise ConfigError("where shall the run be written?", "--out", "name a directory, such as --out runs/first")
@@ -92,6 +93,7 @@ def train(
     if not settings.data.all_corpora:
         raise ConfigError("nothing to train on", "--train", "name a file of pairs, such as --train train.tsv")
     name = prepare(device, threads)
+    keep_freed_memory()
     from eyeline.training import train as run_training
 
     run_training(settings, out, resume=resume, more_steps=more_steps, device=name, reporter=reporter(quiet, verbose))

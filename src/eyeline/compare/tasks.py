@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from eyeline.data.generated import COLUMNS, GeneratedPair, write_tsv
 from eyeline.data.generated.long_numerals import long_numerals
 from eyeline.data.generated.reversal import reversal
 
-Parts = dict[str, list[GeneratedPair]]
+Parts = dict[str, Iterable[GeneratedPair]]
 SEEDS = {"test": 1, "valid": 2, "train": 3}  # in the order of drawing: what is held out is drawn first
 LANGUAGES = ("en", "de", "es")  # long names of numbers, one script, and in German ones before tens
 PAIRS = 100_000  # of training: so many that few come twice within the budget
@@ -66,9 +66,9 @@ def _numerals(longest: int, test_lengths: Sequence[int]) -> Parts:
     }
 
 
-def _in_buckets(lengths: Sequence[int], make: Callable[[int, int, int, int], list[GeneratedPair]]) -> list[GeneratedPair]:
+def _in_buckets(lengths: Sequence[int], make: Callable[[int, int, int, int], Iterable[GeneratedPair]]) -> list[GeneratedPair]:
     """As many test pairs of each bucket of source lengths."""
-    pairs = []
+    pairs = list[GeneratedPair]()
     for number, (below, longest) in enumerate(zip([0, *lengths], lengths, strict=False)):
         pairs += make(TEST_OF_A_LENGTH, below + 1, longest, number)
     return pairs
