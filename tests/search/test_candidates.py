@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from eyeline.search.candidates import COLUMNS, best_allowed
+from eyeline.search.candidates import LINES, WIDE, best_allowed
 
 
-@pytest.mark.parametrize("width", [7, COLUMNS, 4 * COLUMNS - 1, 4 * COLUMNS, 4 * COLUMNS + 1, 9 * COLUMNS + 100])
+@pytest.mark.parametrize("width", [7, 500, WIDE - 1, WIDE, WIDE + 1, 2 * WIDE + LINES - 1, 5000])
 @pytest.mark.parametrize("kinds", [3, 40, 10**6])
 def test_the_best_of_a_row_equal_ones_by_id(width: int, kinds: int) -> None:
     """With few kinds of values nearly all are equal to others; some are impossible."""
@@ -25,8 +25,8 @@ def test_the_best_of_a_row_equal_ones_by_id(width: int, kinds: int) -> None:
 
 
 def test_what_is_forbidden_or_banned_is_not_offered() -> None:
-    log_probs = torch.linspace(-5, -1, 5 * COLUMNS).expand(2, -1)
-    best = 5 * COLUMNS - 1
+    log_probs = torch.linspace(-5, -1, 2500).expand(2, -1)
+    best = 2500 - 1
     values, ids = best_allowed(log_probs, 2, [best], torch.tensor([[best - 1, 0], [0, 0]]))
     offered = [sorted(row[value > -torch.inf].tolist())[-2:] for row, value in zip(ids, values, strict=True)]
     assert offered == [[best - 3, best - 2], [best - 2, best - 1]]

@@ -77,7 +77,7 @@ def check_numbers(log_probs: Tensor) -> None:
         )
 
 
-COLUMNS = 512  # of a long row, which is looked at as a rectangle
+LINES, WIDE = 8, 2048  # a row of so many values is looked at as a rectangle of so many lines
 
 
 def _top(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -93,20 +93,20 @@ def _top(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 def _topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`topk` of rows [R, V], which are laid in rectangles of V / COLUMNS lines first: the best are in the columns whose maxima
-    are the best. On a CPU that takes a third of the time for thousands of values, since maxima of columns are fast there."""
+    """`topk` of rows [R, V], which are laid in rectangles first: the best are in the columns whose maxima are the best. On a CPU
+    that takes half the time for thousands of values, since maxima of columns are fast there."""
     rows, width = values.shape
-    lines = width // COLUMNS
-    if lines < 4 or count > COLUMNS // 4 or not values.is_cpu:
+    columns = width // LINES
+    if width < WIDE or count > columns // 4 or not values.is_cpu:
         return values.topk(count)
-    whole = lines * COLUMNS
-    rectangle = values[:, :whole].view(rows, lines, COLUMNS)
-    columns = rectangle.amax(1).topk(count, sorted=False).indices  # [R, count]
-    found = torch.cat([rectangle.gather(2, columns[:, None].expand(-1, lines, -1)).flatten(1), values[:, whole:]], 1)
+    whole = LINES * columns
+    rectangle = values[:, :whole].view(rows, LINES, columns)
+    good = rectangle.amax(1).topk(count, sorted=False).indices  # [R, count]
+    found = torch.cat([rectangle.gather(2, good[:, None].expand(-1, LINES, -1)).flatten(1), values[:, whole:]], 1)
     best, places = found.topk(count)
     line, column = places // count, places % count
-    ids = line * COLUMNS + columns.gather(1, column)
-    return best, torch.where(places < lines * count, ids, places - lines * count + whole)
+    ids = line * columns + good.gather(1, column)
+    return best, torch.where(places < LINES * count, ids, places - LINES * count + whole)
 
 
 def _equal_ones_by_id(values: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
