@@ -4,9 +4,10 @@
     python benchmarks/real_lines.py RUN lines.de --lines 10000 --references lines.en
 
 Each tool is a process of its own, one at a time, that reads the lines, cuts them into tokens, translates them in its own batches
-with a beam of 5, and puts words together again; loading is not counted. In every round each has its turn, in another order.
-Prints a Markdown table: lines a second (the median of the rounds), the ratio to CTranslate2 of the same precision (the median of
-the rounds' ratios), how many outputs are those of eyeline in single precision, and BLEU where there are references.
+with a beam of 5 and the same patience, and puts words together again; loading is not counted. In every round each has its turn,
+in another order. Prints a Markdown table: lines a second (the median of the rounds), the ratio to CTranslate2 of the same
+precision (the median of the rounds' ratios), how many outputs are those of eyeline in single precision, and BLEU where there are
+references.
 """
 
 from __future__ import annotations
@@ -24,37 +25,42 @@ from statistics import median
 from typing import Any
 
 WARM = 128  # lines that are translated before
+LONGEST = 256  # tokens of their outputs
 THEIR_BATCH = 64  # sentences, which CTranslate2 sorts by length; measured: more or fewer are slower
 
 Translate = Callable[[list[str]], list[str]]
 
 
-def eyeline(run: str, precision: str, beam: int, shortlist: bool) -> Translate:
+def eyeline(given: argparse.Namespace, precision: str, shortlist: bool) -> Translate:
     import eyeline as library
     from eyeline.memory import keep_freed_memory
 
     keep_freed_memory()
-    predictor = library.load(run, precision=precision, shortlist=shortlist)
-    return lambda lines: [one.text for one in predictor.predict(lines, beam_size=beam, attention=False)]
+    predictor = library.load(given.run, precision=precision, shortlist=shortlist)
+    how = {"beam_size": given.beam_size, "patience": given.patience}
+    return lambda lines: [one.text for one in predictor.predict(lines, **how, attention=False)]
 
 
-def ctranslate2(run: str, precision: str, beam: int, threads: int) -> Translate:
+def ctranslate2(given: argparse.Namespace, precision: str) -> Translate:
     import ctranslate2 as library
 
     import eyeline
     from eyeline.exchange.ctranslate2_engine import COMPUTE, export_run, vocabularies
 
-    predictor = eyeline.load(run)
+    predictor = eyeline.load(given.run)
     names, targets = vocabularies(predictor.run)
     ids = {name: number for number, name in enumerate(targets)}
     folder = tempfile.mkdtemp()
     export_run(predictor.run, Path(folder) / "model")
-    translator = library.Translator(f"{folder}/model", compute_type=COMPUTE[precision], inter_threads=1, intra_threads=threads)
+    kind, threads = COMPUTE[precision], given.threads
+    translator = library.Translator(f"{folder}/model", compute_type=kind, inter_threads=1, intra_threads=threads)
+    how = {"beam_size": given.beam_size, "patience": given.patience if given.beam_size > 1 else 1.0}
+    how |= {"max_batch_size": THEIR_BATCH, "max_decoding_length": LONGEST}
 
     def translate(lines: list[str]) -> list[str]:
         reads = [predictor.read(line) for line in lines]
         tokens = [[names[one] for one in read.encoded.ids] for read in reads]
-        found = translator.translate_batch(tokens, beam_size=beam, max_batch_size=THEIR_BATCH, max_decoding_length=256)
+        found = translator.translate_batch(tokens, **how)
         said = ([ids[name] for name in one.hypotheses[0]] for one in found)
         return [predictor.coder.decode(one, read) for one, read in zip(said, reads, strict=True)]
 
@@ -62,14 +68,13 @@ def ctranslate2(run: str, precision: str, beam: int, threads: int) -> Translate:
 
 
 def tools(given: argparse.Namespace) -> dict[str, Callable[[], Translate]]:
-    run, beam = given.run, given.beam_size
     return {
-        "eyeline": lambda: eyeline(run, "fp32", beam, False),
-        "eyeline, shortlist": lambda: eyeline(run, "fp32", beam, True),
-        "ctranslate2": lambda: ctranslate2(run, "fp32", beam, given.threads),
-        "eyeline, int8": lambda: eyeline(run, "int8", beam, False),
-        "eyeline, int8, shortlist": lambda: eyeline(run, "int8", beam, True),
-        "ctranslate2, int8": lambda: ctranslate2(run, "int8", beam, given.threads),
+        "eyeline": lambda: eyeline(given, "fp32", False),
+        "eyeline, shortlist": lambda: eyeline(given, "fp32", True),
+        "ctranslate2": lambda: ctranslate2(given, "fp32"),
+        "eyeline, int8": lambda: eyeline(given, "int8", False),
+        "eyeline, int8, shortlist": lambda: eyeline(given, "int8", True),
+        "ctranslate2, int8": lambda: ctranslate2(given, "int8"),
     }
 
 
@@ -102,6 +107,7 @@ def main() -> None:
     parser.add_argument("--references", help="what should come out, a line each")
     parser.add_argument("--lines", type=int, help="only so many")
     parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--patience", type=float, default=2.0, help="of either beam: when it stops looking for better ones")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--tool", help=argparse.SUPPRESS)

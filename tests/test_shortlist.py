@@ -98,6 +98,16 @@ def test_a_shortlist_of_everything_changes_nothing(toys: ToyRuns, beam_size: int
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
+def test_rounded_weights_stay_rounded(toys: ToyRuns) -> None:
+    """A row of weights is rounded by itself, so that fewer of them are rounded alike."""
+    rounded = eyeline.load(toys.path("luong"), precision="int8")
+    for one, other in zip(rounded.under(whole(rounded)).predict(LINES), rounded.predict(LINES), strict=True):
+        assert one.tokens == other.tokens
+        assert one.score == pytest.approx(other.score, abs=1e-4)
+    plain = toys.predictor("luong")
+    assert rounded.predict(["a b c"])[0].score != plain.predict(["a b c"])[0].score
+
+
 def test_neighbours_do_not_matter(toys: ToyRuns) -> None:
     predictor = toys.predictor("luong")
     short = predictor.under(any_shortlist(predictor, 3))

@@ -22,7 +22,7 @@ from eyeline.contracts import PAD, RESERVED, Hypothesis, LinearHead, Model, Sour
 from eyeline.errors import ConfigError, RunError
 from eyeline.files import beside
 from eyeline.nn.heads import wide
-from eyeline.nn.packed import pack
+from eyeline.nn.packed import RoundedLinear, pack, round_weights
 from eyeline.runs import Run, tensors_written
 from eyeline.search import Demands
 from eyeline.search.ensemble import Ensemble
@@ -182,7 +182,9 @@ class _Narrowed:
         layer.weight = nn.Parameter(weight.detach()[there], requires_grad=False)
         layer.bias = nn.Parameter(bias.detach()[there], requires_grad=False)
         self.model, self.cost = model, torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf).to(weight.device)
-        self.decoder = _Decoder(model.decoder, there, pack(nn.Sequential(layer)))
+        rounded = isinstance(model.head, nn.Module) and any(isinstance(part, RoundedLinear) for part in model.head.modules())
+        laid = (round_weights if rounded else pack)(nn.Sequential(layer))
+        self.decoder = _Decoder(model.decoder, there, laid)
 
     def encode(self, source: Source) -> _Memory:
         return _Memory(self.model.encode(source), self.cost)
