@@ -28,6 +28,7 @@ DOORS: Mapping[str, set[str]] = {
     "errors": set(),
     "contracts": set(),
     "files": {"errors"},
+    "memory": set(),
     "config": {"errors"},
     "text": _TEXT,
     "data": _DATA,
@@ -50,7 +51,7 @@ DOORS: Mapping[str, set[str]] = {
     "quickstart": _EVERYTHING_INNER,
     "explorer": _EVERYTHING_INNER - {"training", "tuning", "starter", "figures"},
     "serving": _EVERYTHING_INNER | {"explorer"},
-    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "bulk", "exchange", "explorer", "serving"},
+    "cli": _EVERYTHING_INNER | {"quickstart", "compare", "lab", "bulk", "exchange", "explorer", "serving", "memory"},
     "__main__": {"cli"},
     "": _EVERYTHING_INNER | {"explorer"},  # the package itself: lends public names, when they are asked for
 }

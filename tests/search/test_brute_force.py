@@ -86,7 +86,8 @@ def test_a_narrow_beam_keeps_the_documented_rules(data, penalty, maximum, minimu
     answers = beam_search(TableModel(table), ONE, n_best=n_best, **options)[0]
     assert_sound(answers, columns=3)
     compare(answers, wanted, penalty, table)
-    assert_same(answers[0], beam_search(TableModel(table), ONE, n_best=1, **options)[0][0])
+    if patience is None or patience >= 1:  # else the list may be waited for longer than the best of it
+        assert_same(answers[0], beam_search(TableModel(table), ONE, n_best=1, **options)[0][0])
 
 
 @settings(max_examples=40, deadline=None)

@@ -21,7 +21,7 @@ from eyeline.predictor.answers import Piece
 from eyeline.predictor.engines import Engine
 from eyeline.predictor.inputs import SearchOptions, sampled_from
 from eyeline.predictor.risk import least_risk
-from eyeline.predictor.shortlist import Shortlist, shortlisted
+from eyeline.predictor.shortlist import Shortlist, search_candidates
 from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
 from eyeline.search.limits import Ranking
 from eyeline.search.unfolding import unfold
@@ -84,8 +84,12 @@ class Searcher:
         sources, way = self.coder.sources([piece.source for piece in pieces]), self._way()
         for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):
             batch = sources.batch(rows)
+            asked, there = self._asked(batch, [pieces[row] for row in rows]), batch.to(self.device)
             with torch.inference_mode():
-                found = way(self.model, batch.to(self.device), **self._asked(batch, [pieces[row] for row in rows]))
+                if self.shortlist is None:
+                    found = way(self.model, there, **asked)
+                else:
+                    found = search_candidates(way, self.shortlist, self.model, there, asked)
             for row, hypotheses in zip(rows, found, strict=True):
                 answers[row] = hypotheses
         if not self.options.mbr:
@@ -120,7 +124,7 @@ class Searcher:
     def _way(self) -> Way:
         options, settings = self.options, self.settings
         if options.sampling is None and not options.mbr:
-            way = partial(
+            return partial(
                 search,
                 beam_size=settings.beam_size,
                 n_best=options.n_best,
@@ -128,7 +132,6 @@ class Searcher:
                 diversity=settings.diversity,
                 patience=settings.patience,
             )
-            return way if self.shortlist is None else shortlisted(way, self.shortlist)
         filters, samples = sampled_from(options.sampling or ""), settings.beam_size
         return partial(sample, samples=samples, seed=self._seed, filters=filters)
 

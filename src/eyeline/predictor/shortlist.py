@@ -7,7 +7,7 @@ C candidates of their batch in the order of their ids, V output ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -86,27 +86,28 @@ def check_layer(run: Run, model: Model) -> None:
         raise ConfigError("outputs that are copied or pointed at have no shortlist", where, "leave it out")
 
 
-def shortlisted(search: Search, shortlist: Shortlist) -> Search:
-    """The same search over each source's candidates alone, among which probabilities are shared out anew.
+def search_candidates(
+    search: Search, shortlist: Shortlist, model: Model, source: Source, asked: Mapping[str, Any]
+) -> list[list[Hypothesis]]:
+    """The hypotheses of a search over each source's candidates alone, among which probabilities are shared out anew.
 
     What it finds does not depend on the other sources of a batch: their candidates are computed beside its own and hidden.
 
     Args:
         search: `eyeline.search.search`, or what takes the same and draws nothing by chance.
+        asked: what it takes by name, `demands` among it.
     """
-
-    def narrow(model: Model, source: Source, *, demands: Demands, **asked: Any) -> list[list[Hypothesis]]:
-        first = model.models[0] if isinstance(model, Ensemble) else model
-        outputs, nothing = len(_layer(first)[0]), [()] * len(source.lengths)
-        begun, phrases = demands.prefixes or nothing, demands.required or nothing
-        needed = [[*prefix, *chain(*several)] for prefix, several in zip(begun, phrases, strict=True)]
-        among = shortlist.among(source, outputs, needed)
-        ids = among.any(0).nonzero()[:, 0]  # [C]
-        found = search(narrowed(model, ids, ~among[:, ids]), source, demands=_moved(demands, ids, outputs), **asked)
-        meant = ids.tolist()
-        return [[replace(one, ids=tuple(meant[place] for place in one.ids)) for one in several] for several in found]
-
-    return narrow
+    demands: Demands = asked["demands"]
+    first = model.models[0] if isinstance(model, Ensemble) else model
+    outputs, nothing = len(_layer(first)[0]), [()] * len(source.lengths)
+    begun, phrases = demands.prefixes or nothing, demands.required or nothing
+    needed = [[*prefix, *chain(*several)] for prefix, several in zip(begun, phrases, strict=True)]
+    among = shortlist.among(source, outputs, needed)
+    ids = among.any(0).nonzero()[:, 0]  # [C]
+    asked = {**asked, "demands": _moved(demands, ids, outputs)}
+    meant = ids.tolist()
+    found = search(narrowed(model, ids, ~among[:, ids]), source, **asked)
+    return [[replace(one, ids=tuple(meant[place] for place in one.ids)) for one in several] for several in found]
 
 
 def narrowed(model: Model, ids: Tensor, hidden: Tensor) -> Model:
