@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,19 @@ from typing import Any
 
 import pytest
 
+from toy_runs import ToyRuns, reversal
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-NAMES = ["training", "training_tools", "training_works", "prediction", "prediction_tools", "side_by_side"]
+NAMES = [
+    "training",
+    "training_tools",
+    "training_works",
+    "prediction",
+    "prediction_tools",
+    "side_by_side",
+    "real_lines",
+    "refilling",
+]
 WORKS = ["transformer", "bilstm-additive", "bilstm-luong", "bilstm-luong-fed", "bilstm-bahdanau", "characters-pointer-32"]
 
 
@@ -115,3 +127,24 @@ def test_the_command_of_predictions(prediction: Any, monkeypatch: pytest.MonkeyP
     said = capfd.readouterr().out
     assert "### bilstm-luong-beam" in said
     assert "| eyeline " in said
+
+
+def test_real_lines_through_both_tools(training: Any, toys: ToyRuns) -> None:
+    pytest.importorskip("ctranslate2")
+    module = __import__("real_lines")
+    lines = ["a b c", "f e d c b a", "d"]
+    given = Namespace(run=str(toys.path("guided")), beam_size=3, patience=2.0, threads=1)
+    said = {name: make()(lines) for name, make in module.tools(given).items() if "shortlist" not in name}
+    assert len(said) == 4
+    assert all(texts == lines for texts in said.values()), said  # the run copies
+
+
+def test_what_filling_freed_places_could_save(
+    training: Any, toys: ToyRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{source}\n" for source, _ in reversal(150, 7)))
+    monkeypatch.setattr(sys, "argv", ["refilling.py", str(toys.path("luong")), str(path), "--lines", "150"])
+    __import__("refilling").main()
+    assert "150 lines" in (said := capsys.readouterr().out)
+    assert "% less at most" in said
