@@ -26,7 +26,7 @@ from typing import Any
 
 WARM = 128  # lines that are translated before
 LONGEST = 256  # tokens of their outputs
-THEIR_BATCH = 64  # sentences, which CTranslate2 sorts by length; measured: more or fewer are slower
+THEIR_BATCH = 64  # sentences, which CTranslate2 sorts by length
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -50,10 +50,10 @@ def ctranslate2(given: argparse.Namespace, precision: str) -> Translate:
     predictor = eyeline.load(given.run)
     names, targets = vocabularies(predictor.run)
     ids = {name: number for number, name in enumerate(targets)}
-    folder = tempfile.mkdtemp()
-    export_run(predictor.run, Path(folder) / "model")
     kind, threads = COMPUTE[precision], given.threads
-    translator = library.Translator(f"{folder}/model", compute_type=kind, inter_threads=1, intra_threads=threads)
+    with tempfile.TemporaryDirectory() as folder:
+        export_run(predictor.run, Path(folder) / "model")
+        translator = library.Translator(f"{folder}/model", compute_type=kind, inter_threads=1, intra_threads=threads)
     how = {"beam_size": given.beam_size, "patience": given.patience if given.beam_size > 1 else 1.0}
     how |= {"max_batch_size": THEIR_BATCH, "max_decoding_length": LONGEST}
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from itertools import islice, pairwise
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
+from real_lines import read
 
 import eyeline
 
@@ -37,6 +38,10 @@ class Watched:
         self.batches[-1].append((time.process_time(), len(token)))
         return self.decoder.step(token, state, memory)
 
+    def counts(self) -> list[list[int]]:
+        """The rows of each step of each batch."""
+        return [[count for _, count in batch] for batch in self.batches]
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -50,8 +55,7 @@ def main() -> None:
     predictor = eyeline.load(given.run)
     watched = Watched(predictor.model.decoder)
     predictor.answering = SimpleNamespace(encode=predictor.model.encode, decoder=watched, head=predictor.model.head)  # type: ignore[assignment]
-    with open(given.lines_file, encoding="utf-8") as stream:
-        lines = [line.rstrip("\n") for line in islice(stream, given.lines)]
+    lines = read(given.lines_file, given.lines)
     predictor.predict(lines[:64], beam_size=given.beam_size, attention=False)
     watched.batches.clear()
     predictor.predict(lines, beam_size=given.beam_size, attention=False)
@@ -59,17 +63,11 @@ def main() -> None:
     steps = [(after[0] - now[0], now[1]) for batch in watched.batches for now, after in pairwise(batch[1:])]
     seconds, rows = (np.array(column, dtype=float) for column in zip(*steps, strict=True))
     fixed, each = np.linalg.lstsq(np.stack([np.ones_like(rows), rows], 1), seconds, rcond=None)[0]
-    full = [max(count for _, count in batch) for batch in watched.batches]
-    whole = sum(batch_rows * (fixed / most + each) for batch_rows, most in _by_batch(watched.batches, full))
+    whole = sum(sum(counts[1:-1]) * (fixed / max(counts) + each) for counts in watched.counts())
     model = float((fixed + each * rows).sum())
     print(f"{len(lines):,} lines, {len(watched.batches)} batches, {len(steps):,} steps of {rows.mean():.0f} rows in the mean")
     print(f"a step takes {fixed * 1e3:.2f} ms and {each * 1e6:.1f} µs a row; all of them took {seconds.sum():.1f} s")
     print(f"with no place free they would take {whole:.1f} s: {100 * (1 - whole / model):.1f} % less at most")
-
-
-def _by_batch(batches: list[list[tuple[float, int]]], full: list[int]) -> list[tuple[int, int]]:
-    """The rows of all timed steps of each batch, and of its fullest."""
-    return [(sum(count for _, count in batch[1:-1]), most) for batch, most in zip(batches, full, strict=True)]
 
 
 if __name__ == "__main__":

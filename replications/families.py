@@ -38,15 +38,15 @@ class Family:
         train, dev, test = (data / name.format(language) for name in self.files)
         if not self.every:
             return train, dev, test
-        lines = train.read_text(encoding="utf-8").splitlines(keepends=True)
-        parts: dict[str, list[str]] = {"train": [], "dev": []}
-        for number, line in enumerate(lines):
-            parts["train" if number % self.every else "dev"].append(line)
+        parts: dict[str, list[bytes]] = {"train": [], "dev": []}
+        with train.open("rb") as lines:  # as bytes, so that LF alone ends a line
+            for number, line in enumerate(lines):
+                parts["train" if number % self.every else "dev"].append(line)
         out.mkdir(parents=True, exist_ok=True)
         made = []
         for name, part in parts.items():
             made.append(out / f"{name}.tsv")
-            made[-1].write_text("".join(part), encoding="utf-8")
+            made[-1].write_bytes(b"".join(part))
         return made[0], made[1], test
 
     def size(self, train: Path) -> Size:

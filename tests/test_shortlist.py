@@ -133,11 +133,12 @@ def test_what_is_demanded_is_a_candidate_and_what_is_forbidden_is_none(toys: Toy
 
 def test_models_that_answer_together(toys: ToyRuns) -> None:
     predictor = toys.predictor("luong")
-    both = predictor.under(any_shortlist(predictor, 5))
+    shortlist = any_shortlist(predictor, 5)
+    both = predictor.under(shortlist)
     both.answering = Ensemble([predictor.model, toys.predictor("luong-again").model], arithmetic)
     alone = predictor.under(None)
     alone.answering = Ensemble(
-        [masked(model, both.shortlist) for model in both.answering.models],  # type: ignore[arg-type]
+        [masked(model, shortlist) for model in both.answering.models],
         arithmetic,
     )
     for one, other in zip(both.predict(LINES, beam_size=2), alone.predict(LINES, beam_size=2), strict=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +98,8 @@ def search_candidates(
     """
     demands: Demands = asked["demands"]
     first = model.models[0] if isinstance(model, Ensemble) else model
-    outputs, nothing = len(_layer(first)[0]), [()] * len(source.lengths)
-    begun, phrases = demands.prefixes or nothing, demands.required or nothing
-    needed = [[*prefix, *chain(*several)] for prefix, several in zip(begun, phrases, strict=True)]
-    among = shortlist.among(source, outputs, needed)
+    outputs = len(_layer(first)[0])
+    among = shortlist.among(source, outputs, demands.needed(len(source.lengths)))
     ids = among.any(0).nonzero()[:, 0]  # [C]
     asked = {**asked, "demands": _moved(demands, ids, outputs)}
     meant = ids.tolist()
@@ -127,7 +124,7 @@ def _moved(demands: Demands, ids: Tensor, outputs: int) -> Demands:
     return Demands(
         [moved(prefix) for prefix in demands.prefixes],
         [[moved(phrase) for phrase in phrases] for phrases in demands.required],
-        [[moved(phrase) for phrase in phrases if -1 not in moved(phrase)] for phrases in demands.forbidden],
+        [[way for phrase in phrases if -1 not in (way := moved(phrase))] for phrases in demands.forbidden],
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Protocol, Self, TypeVar
 
 import torch
@@ -94,6 +95,12 @@ class Demands:
             return [one for one in given for _ in range(times)]
 
         return Demands(each(self.prefixes), each(self.required), each(self.forbidden))
+
+    def needed(self, sources: int) -> list[list[int]]:
+        """The ids that each source's output has to say somewhere. Raises ConfigError for another number of entries."""
+        begun = _one_each(self.prefixes, sources, "prefix")
+        phrases = _one_each(self.required, sources, "list of required phrases")
+        return [[*prefix, *chain(*several)] for prefix, several in zip(begun, phrases, strict=True)]
 
     def begun(self, sources: int) -> list[int]:
         """Tokens of each source's prefix. Raises ConfigError for prefixes that cannot be."""
