@@ -21,6 +21,7 @@ from eyeline.config_compare import Comparison
 from eyeline.config_yaml import dump_yaml
 from eyeline.errors import RunError
 from eyeline.training import Reporter
+from eyeline.training.claiming import Claim
 
 MACHINE = Machine("cpu", 1, 2)
 
@@ -169,3 +170,11 @@ def _wait(there: Any, process: subprocess.Popen[bytes] | None) -> None:
         assert time.monotonic() < until
         assert process is None or process.poll() is None
         time.sleep(0.05)
+
+
+def test_two_comparisons_do_not_share_a_folder(tmp_path: Path) -> None:
+    with Claim(tmp_path / "out", "comparison") as first:
+        first.make(create=True)
+        with pytest.raises(RunError, match=r"another comparison is at work here .*/out\); wait for it"):
+            run(settings(tmp_path), tmp_path / "out")
+    assert not any((tmp_path / "out").iterdir())

@@ -13,6 +13,7 @@ from search_fakes import A, B, C, TableModel, TinyModel, assert_same, forced, so
 from eyeline.contracts import END
 from eyeline.errors import ConfigError, RunError
 from eyeline.search import Demands, drawn_from, sample, score
+from eyeline.search.sampling import FIRST, in_nucleus, likeliest, typical
 
 LINES = ([4, 5, 6], [7], [8, 9, 4, 4], [7, 7])
 ROW = {A: 0.4, B: 0.3, C: 0.2, END: 0.1}
@@ -61,6 +62,36 @@ def shares(*tokens, power=1.0):
 )
 def test_what_is_drawn_has_the_probability_that_filters_leave(options, wanted):
     assert_drawn_as(drawn(**options), wanted)
+
+
+def kept_by_sorting(log_probs, keys, mass):
+    """Ids of the first ones by `keys`, in pure Python: the lowest first, of equal ones the lower id, until `mass` is reached."""
+    shares = (log_probs - log_probs.logsumexp(0)).exp().tolist()
+    kept, reached = [], 0.0
+    for token in sorted(range(len(keys)), key=lambda token: (keys[token], token)):
+        if reached >= mass and kept:
+            break
+        kept.append(token)
+        reached += shares[token]
+    return set(kept)
+
+
+@pytest.mark.parametrize("width", [5, FIRST, FIRST + 1, 3001])
+@pytest.mark.parametrize("sharpness", [0.0, 0.1, 1.0, 5.0])  # from all alike to a few likely ones
+def test_filters_keep_what_sorting_the_whole_row_would_keep(width, sharpness):
+    torch.manual_seed(1)
+    logits = (sharpness * torch.randn(6, width, dtype=torch.float64)).round(decimals=1)  # many equal ones
+    logits[0, width // 2 :] = -torch.inf
+    rows = logits.log_softmax(-1)
+    mass = 0.737  # which no sum of equal shares hits
+    entropy = -(rows.exp() * rows.masked_fill(rows == -torch.inf, 0.0)).sum(-1, keepdim=True)
+    for found, keys in ((in_nucleus(rows, mass), -rows), (typical(rows, mass), (-rows - entropy).abs())):
+        for row, kept, key in zip(rows, found, keys, strict=True):
+            assert set((kept > -torch.inf).nonzero()[:, 0].tolist()) == kept_by_sorting(row, key.tolist(), mass)
+            assert torch.equal(kept[kept > -torch.inf], row[kept > -torch.inf])
+    for row, kept in zip(rows, likeliest(rows, 4), strict=True):
+        first = sorted(range(width), key=lambda token: (-float(row[token]), token))[:4]
+        assert set((kept > -torch.inf).nonzero()[:, 0].tolist()) == {token for token in first if row[token] > -torch.inf}
 
 
 def test_whole_outputs_have_the_probability_of_the_model():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,11 @@ from eyeline.compare import report
 from eyeline.compare.conclusion import conclusion
 from eyeline.compare.page import write_page
 from eyeline.compare.plan import TOKENIZERS, by_rung, members
-from eyeline.compare.preparing import LOCK, points, prepared
+from eyeline.compare.preparing import points, prepared
 from eyeline.compare.running import Machine, measure_speeds, run_members, write_job
 from eyeline.config_compare import Comparison
-from eyeline.errors import RunError
-from eyeline.files import claim, write_json
+from eyeline.files import write_json
+from eyeline.training.claiming import Claim
 from eyeline.training.reporting import Reporter
 
 __all__ = ["Machine", "compare", "conclusion", "points", "summary"]
@@ -50,7 +48,8 @@ def compare(
     """
     reporter, out = reporter or Reporter(), Path(out)
     comparison = comparison.checked()
-    with _alone(out):
+    with Claim(out, "comparison") as place:  # two in one folder would train over each other
+        place.make(create=True)
         common = prepared(comparison, out, reporter)
         everyone = members(comparison, out, common.data, common.numbers)
         for member in everyone:
@@ -69,18 +68,6 @@ def compare(
         write_page(found, out / PAGE, language)
         reporter.note(f"written: {out / REPORT}, {out / PAGE}")
     return found
-
-
-@contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Two comparisons in one folder would train over each other."""
-    if out.exists() and not out.is_dir():
-        raise RunError("a file is in the way", str(out), "name another --out")
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / LOCK).open("w") as stream:
-        if not claim(stream):
-            raise RunError("another comparison is at work here", str(out), "wait for it, or name another --out")
-        yield
 
 
 def summary(found: dict[str, Any]) -> str:

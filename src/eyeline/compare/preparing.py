@@ -26,7 +26,7 @@ from eyeline.text.records import Pair
 from eyeline.training.preparation import prepare
 from eyeline.training.reporting import Reporter
 
-SETTINGS, COMMON, LOCK = "comparison.yaml", "common.json", "compare.lock"
+SETTINGS, COMMON = "comparison.yaml", "common.json"
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def prepared(comparison: Comparison, out: Path, reporter: Reporter) -> Common:
                 raise RunError("the pairs are not those that this comparison was begun with", path, "name another --out")
         write_text(out / SETTINGS, comparison.to_yaml())  # more rungs or seeds
         return found
-    if any(path.name not in (DATA, TOKENIZERS, LOCK) for path in out.iterdir()):
+    if any(path.name not in (DATA, TOKENIZERS) for path in out.iterdir()):
         raise RunError("something else stands here, and no comparison", str(out), "name another --out")
     return _begun(comparison, out, files, reporter)
 

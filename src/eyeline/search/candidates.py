@@ -31,10 +31,9 @@ def best_allowed(log_probs: Tensor, count: int, forbidden: Sequence[int], banned
     if banned is not None:  # they may be any number, and are hidden in a copy
         log_probs = log_probs.scatter(-1, banned.to(log_probs.device), -torch.inf)
     # The allowed ones are surely among the best `count + len(forbidden)`, so `log_probs` need not be copied to be masked.
-    values, ids = _top(log_probs, min(log_probs.shape[-1], count + len(forbidden)))
+    values, ids = best(log_probs, min(log_probs.shape[-1], count + len(forbidden)))
     values, ids = values.cpu().double(), ids.cpu()
     check_numbers(values)
-    values, ids = _equal_ones_by_id(values, ids)
     hidden = torch.isin(ids, torch.tensor(forbidden))
     return values.clamp(max=0.0).masked_fill(hidden, -torch.inf), ids
 
@@ -80,16 +79,17 @@ def check_numbers(log_probs: Tensor) -> None:
 LINES, WIDE = 8, 2048  # a row of so many values is looked at as a rectangle of so many lines
 
 
-def _top(log_probs: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """`topk`, with the choice among equal values at its border made by id, which `topk` leaves open."""
-    values, ids = _topk(log_probs, min(count + 1, log_probs.shape[-1]))  # one more shows whether equal ones were left out
+def best(rows: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest values of each of `rows` [R, V], V at least that many, and their ids: best first, and equal ones by
+    id, which `topk` leaves open. Of -inf any may be chosen."""
+    values, ids = _topk(rows, min(count + 1, rows.shape[-1]))  # one more shows whether equal ones were left out
     border, beyond = values[:, count - 1], values[:, -1]
     values, ids = values[:, :count], ids[:, :count]
     tied = ((border == beyond) & (beyond > -torch.inf)).nonzero()[:, 0]
-    if count < log_probs.shape[-1] and len(tied):
-        ordered, order = log_probs[tied].sort(descending=True, stable=True)
+    if count < rows.shape[-1] and len(tied):
+        ordered, order = rows[tied].sort(descending=True, stable=True)
         values, ids = values.index_copy(0, tied, ordered[:, :count]), ids.index_copy(0, tied, order[:, :count])
-    return values, ids
+    return _equal_ones_by_id(values, ids)
 
 
 def _topk(values: Tensor, count: int) -> tuple[Tensor, Tensor]:

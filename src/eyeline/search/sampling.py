@@ -13,11 +13,13 @@ from torch import Tensor
 from eyeline.contracts import Hypothesis, Model, Source
 from eyeline.errors import ConfigError
 from eyeline.search.beam import NOTHING
-from eyeline.search.candidates import allowed, check_numbers
+from eyeline.search.candidates import allowed, best, check_numbers
 from eyeline.search.greedy import refuse_required
 from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average
 from eyeline.search.rules import Demands, Rules
 from eyeline.search.walk import walk
+
+FIRST = 128  # of the likeliest, among which a nucleus is looked for first
 
 Filter = Callable[[Tensor], Tensor]  # [R, X] log-probabilities -> the same with -inf for what is not drawn from, or sharper ones
 
@@ -29,13 +31,13 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 
 def likeliest(log_probs: Tensor, count: int) -> Tensor:
     """The `count` likeliest (Fan et al. 2018), of equal ones the lower ids."""
-    order = log_probs.sort(dim=-1, descending=True, stable=True).indices
-    return log_probs.scatter(-1, order[..., min(count, order.shape[-1]) :], -torch.inf)
+    values, ids = best(log_probs, min(count, log_probs.shape[-1]))
+    return torch.full_like(log_probs, -torch.inf).scatter(-1, ids, values)
 
 
 def in_nucleus(log_probs: Tensor, mass: float) -> Tensor:
     """The fewest likeliest that have `mass` together (Holtzman et al. 2020)."""
-    return _fewest(log_probs, -log_probs, mass)
+    return _fewest(log_probs, log_probs, mass)
 
 
 def typical(log_probs: Tensor, mass: float) -> Tensor:
@@ -43,16 +45,27 @@ def typical(log_probs: Tensor, mass: float) -> Tensor:
     (Meister et al. 2023, equation 8)."""
     shares = log_probs.log_softmax(-1)
     entropy = -(shares.exp() * shares.masked_fill(shares == -torch.inf, 0.0)).sum(-1, keepdim=True)
-    return _fewest(log_probs, (-shares - entropy).abs(), mass)
+    return _fewest(log_probs, -(-shares - entropy).abs(), mass)
 
 
 def _fewest(log_probs: Tensor, keys: Tensor, mass: float) -> Tensor:
-    """The first ones in the order of `keys` that together have `mass` of what there is; one at least."""
-    order = keys.sort(dim=-1, stable=True).indices
-    shares = log_probs.softmax(-1).gather(-1, order)
-    out = shares.cumsum(-1) - shares >= mass
-    out[..., 0] = False
-    return log_probs.masked_fill(torch.zeros_like(out).scatter(-1, order, out), -torch.inf)
+    """Of each row the first ones by `keys`, the highest first, that together have `mass` of what there is; one at least."""
+    shares = log_probs.softmax(-1)
+    kept, many = _reaching(log_probs, shares, best(keys, min(FIRST, keys.shape[-1]))[1], mass)
+    if bool(many.any()):  # mostly the first ones are enough, and finding them costs a twentieth of sorting a vocabulary
+        order = keys[many].sort(dim=-1, descending=True, stable=True).indices
+        kept[many] = _reaching(log_probs[many], shares[many], order, mass)[0]
+    return kept
+
+
+def _reaching(log_probs: Tensor, shares: Tensor, order: Tensor, mass: float) -> tuple[Tensor, Tensor]:
+    """`log_probs` [R, X] of the first ones in `order` [R, C] whose `shares` [R, X] have `mass`, -inf for the others, and [R]
+    whether all C may be too few."""
+    found = shares.gather(-1, order)
+    out = found.cumsum(-1) - found >= mass
+    out[:, 0] = False
+    kept = log_probs.gather(-1, order).masked_fill(out, -torch.inf)
+    return torch.full_like(log_probs, -torch.inf).scatter(-1, order, kept), ~out[:, -1] & (order.shape[-1] < shares.shape[-1])
 
 
 def drawn_from(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, typical_p: float = 1.0) -> tuple[Filter, ...]:

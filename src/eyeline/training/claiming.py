@@ -1,4 +1,4 @@
-"""One training at a time in a run directory. Knows the file system alone."""
+"""One training or one comparison at a time in a directory. Knows the file system alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,14 @@ class Claim:
     """A claim to a directory until the block ends, or the process does.
 
     Without it two trainings would remove each other's half-written files and take turns at the journal.
+
+    Args:
+        work: what is done here, as the refusal names it.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, work: str = "training") -> None:
         self.directory = directory
+        self.work = work
         self._open: int | None = None
 
     def make(self, create: bool = False) -> None:
@@ -27,9 +31,11 @@ class Claim:
             create: makes it where it does not exist.
 
         Raises:
-            RunError: another process has claimed it.
+            RunError: another process has claimed it, or it is a file.
             UserError: it cannot be made.
         """
+        if self.directory.exists() and not self.directory.is_dir():
+            raise RunError("a file is in the way", str(self.directory), "name another --out")
         if create:
             with refusals(self.directory):
                 self.directory.mkdir(parents=True, exist_ok=True)
@@ -37,7 +43,7 @@ class Claim:
             return
         self._open = os.open(self.directory, os.O_RDONLY)
         if not claim(self._open):
-            raise RunError("another training is at work here", str(self.directory), "wait for it, or name another --out")
+            raise RunError(f"another {self.work} is at work here", str(self.directory), "wait for it, or name another --out")
 
     def __enter__(self) -> Claim:
         return self

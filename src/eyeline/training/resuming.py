@@ -21,8 +21,6 @@ ITS_OWN = ("source_vectors", "target_vectors", "from_", "from_vocabulary", "free
 def stored_run(out: Path, resume: bool) -> Run | None:
     """The run that is there already, when it is to go on."""
     if not (out / CONFIG).exists():
-        if out.exists() and not out.is_dir():
-            raise RunError("a file is in the way", str(out), "name another --out")
         if list_checkpoints(out / CHECKPOINTS):
             raise RunError(f"there are checkpoints here, but no {CONFIG}", str(out), "bring it back, or name another --out")
         return None
