@@ -64,6 +64,13 @@ def test_evaluate_takes_search_options(eyeline: Command, toys: ToyRuns, pairs: s
     assert cut["unfinished"] > 0
 
 
+def test_groups_of_lengths_end_where_they_are_asked_to(eyeline: Command, toys: ToyRuns, tmp_path: Path) -> None:
+    file = write_pairs(tmp_path / "pairs.tsv", [(" ".join("abcab"[:length]), "a") for length in (1, 2, 3, 4, 4, 5)])
+    result = json.loads(eyeline("evaluate", toys.path("luong"), file, "--json", "-", "--test-lengths", "2,4").well().out)
+    assert [(one["min"], one["max"], one["n"]) for one in result["by_length"]] == [(1, 2, 2), (3, 4, 3), (5, 5, 1)]
+    assert "rise" in eyeline("evaluate", toys.path("luong"), file, "--test-lengths", "4,2").error
+
+
 def test_files_of_unequal_length_give_both_counts(eyeline: Command, toys: ToyRuns, tmp_path: Path) -> None:
     source, target = tmp_path / "test.src", tmp_path / "test.tgt"
     source.write_text("a b\nc\nd\n")

@@ -49,6 +49,10 @@ NoRepeatNgram = Annotated[
     int | None,
     typer.Option("--no-repeat-ngram", metavar="N", help="N tokens in a row come at most once in an output; 0: they may.", min=0),
 ]
+TestLengths = Annotated[
+    str | None,
+    typer.Option("--test-lengths", metavar="A,B,…", help="Show quality up to each of these lengths, such as 20,40,…,120."),
+]
 T = TypeVar("T")
 
 
@@ -112,6 +116,21 @@ def writable_path(option: str, path: str) -> str:
         hint = "set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
         raise ConfigError("this locale cannot read the path", f"{option} {path}", hint) from None
     return path
+
+
+def test_lengths_of(text: str | None) -> list[int] | None:
+    """The bounds that --test-lengths names.
+
+    Raises:
+        ConfigError: they are no rising lengths.
+    """
+    from eyeline.config_compare import lengths
+    from eyeline.errors import ConfigError
+
+    try:
+        return None if text is None else lengths(text)
+    except ValueError as error:
+        raise ConfigError(str(error), f"--test-lengths {text}") from None
 
 
 def watched(items: Iterator[T], report: Reporter, unit: str, total: int | None = None, before: int = 0) -> Iterator[T]:

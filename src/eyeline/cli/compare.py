@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eyeline.cli.common import Device, Quiet, Seed, Verbose, prepare, reporter, writable_path
+from eyeline.cli.common import Device, Quiet, Seed, TestLengths, Verbose, prepare, reporter, test_lengths_of, writable_path
 
 if TYPE_CHECKING:
     from eyeline.config_compare import Comparison
@@ -31,10 +31,7 @@ def compare(
         int | None,
         typer.Option("--train-max-length", metavar="N", help="Train on sources of at most N tokens; the test keeps all.", min=1),
     ] = None,
-    test_lengths: Annotated[
-        str | None,
-        typer.Option("--test-lengths", metavar="A,B,…", help="Show quality up to each of these lengths, such as 20,40,…,120."),
-    ] = None,
+    test_lengths: TestLengths = None,
     steps: Annotated[int | None, typer.Option("--steps", help="The budget, in updates.", min=1)] = None,
     target_tokens: Annotated[int | None, typer.Option("--target-tokens", help="The budget, in target tokens.", min=1)] = None,
     for_: Annotated[str | None, typer.Option("--for", help="The budget of each rung and seed, in time, such as 10m.")] = None,
@@ -99,15 +96,12 @@ def _comparison(
     config: str, out: Path, files: dict[str, list[str]], changes: dict[str, Any], settings: list[str], ladder: bool
 ) -> Comparison:
     """The settings of a file, or of a generated task, with what the command line says in their place."""
-    from eyeline.config_compare import Comparison, lengths
+    from eyeline.config_compare import Comparison
     from eyeline.config_yaml import override, read_yaml
     from eyeline.errors import ConfigError, nearest
 
     if "test_lengths" in changes:
-        try:
-            changes["test_lengths"] = lengths(changes["test_lengths"])
-        except ValueError as error:
-            raise ConfigError(str(error), f"--test-lengths {changes['test_lengths']}") from None
+        changes["test_lengths"] = test_lengths_of(changes["test_lengths"])
     if config in GENERATED and not Path(config).is_file():
         from eyeline.compare.tasks import task_settings
 

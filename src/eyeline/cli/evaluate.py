@@ -19,9 +19,11 @@ from eyeline.cli.common import (
     Quiet,
     RunPath,
     Seed,
+    TestLengths,
     Threads,
     Verbose,
     reporter,
+    test_lengths_of,
     watched,
 )
 from eyeline.cli.searching import (
@@ -76,6 +78,7 @@ def evaluate(
             "--against", metavar="RUN2|FILE", help="Compare with another run, or with a file of outputs, a line a pair."
         ),
     ] = None,
+    test_lengths: TestLengths = None,
     examples: Annotated[
         int, typer.Option("--examples", metavar="N", help="Show the N outputs that are furthest off; 0: none.", min=0)
     ] = 3,
@@ -92,6 +95,7 @@ def evaluate(
     Every score stands beside its signature and a 95 % bootstrap interval; quality by source length, the outputs furthest off, and
     what is out of the ordinary follow. With --against, each difference has an interval and two tests.
     """
+    bounds = test_lengths_of(test_lengths)
     predictor = open_ensemble(run, ensemble, ensemble_mean, device, threads, seed, precision, shortlist)
     from eyeline.evaluation import compare_outputs, diagnose, measure, other_outputs, read_for, render, render_comparison, worst
     from eyeline.files import write_json
@@ -120,7 +124,7 @@ def evaluate(
         return watched(coming, report, "pairs", len(read))
 
     theirs = None if against is None else other_outputs(against, predictor, read, options, seen)
-    measured = measure(predictor, read, options, chance, seen, geometry)
+    measured = measure(predictor, read, options, chance, seen, geometry, bounds)
     result = measured.result
     if against is not None and theirs is not None:
         result["against"] = compare_outputs(measured, theirs, against, chance)

@@ -54,6 +54,7 @@ def measure(
     seed: int = 1,
     watch: Watch | None = None,
     geometry: str | None = None,
+    edges: Sequence[int] | None = None,
 ) -> Measured:
     """Predicts every source and measures the outputs as the user would see them: the contract's `evaluate --json`.
 
@@ -62,6 +63,7 @@ def measure(
     Args:
         geometry: the pointing task that outputs are held to as well, where positions are pointed at: sorting, convex-hull,
             delaunay or tsp.
+        edges: the largest length of each bucket of source lengths; chosen from the data by default.
 
     Raises:
         ConfigError: for a task that is none, or a run that points at no numbers.
@@ -85,7 +87,7 @@ def measure(
         "target": _share(sum(one.ids.count(UNKNOWN) for one in targets), sum(len(one.ids) for one in targets)),
     }
     names = _metrics(predictor)
-    measured = report(outputs, references, source_lengths=lengths, metrics=names, unknown_rate=unknown, seed=seed)
+    measured = report(outputs, references, source_lengths=lengths, metrics=names, edges=edges, unknown_rate=unknown, seed=seed)
     scores = predictor.score(list(zip(sources, (pair.target for pair in pairs), strict=True)))
     tokens = sum(len(score.token_scores) for score in scores)
     loss = -sum(score.score for score in scores) / tokens if tokens else 0.0

@@ -64,6 +64,7 @@ def report(
     *,
     source_lengths: Sequence[int],
     metrics: Sequence[str],
+    edges: Sequence[int] | None = None,
     unknown_rate: Mapping[str, float] | None = None,
     seed: int = 1,
     samples: int = SAMPLES,
@@ -75,6 +76,7 @@ def report(
         references: detokenised references, one a hypothesis.
         source_lengths: tokens of each source; `by_length` is in this unit.
         metrics: names, at least one; the first is also scored by length.
+        edges: the largest length of each bucket of `by_length`; chosen from the data by default.
         unknown_rate: shares of unknown tokens, by side, counted by whoever has the tokenizers.
         seed: of the resamples behind `low` and `high`.
         samples: how many of them.
@@ -102,7 +104,7 @@ def report(
     result: dict[str, Any] = {
         "n": len(hypotheses),
         "metrics": scores,
-        "by_length": by_length(metrics[0], rows[metrics[0]], source_lengths, seed=seed, samples=samples),
+        "by_length": by_length(metrics[0], rows[metrics[0]], source_lengths, edges=edges, seed=seed, samples=samples),
         "repetition_rate": repetition_rate(hypotheses, references),
         "length_ratio": length_ratio(hypotheses, references),
     }
