@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from eyeline.nn.packed import WIDE, PackedLinear, RoundedLinear, pack, round_weights
+from eyeline.nn.packed import UNITS, WIDE, PackedLinear, PackedStack, RoundedLinear, pack, round_weights
+from eyeline.nn.recurrent import Stack
 
 
 @pytest.fixture
@@ -80,3 +81,69 @@ def test_only_wide_layers_are_packed(linear: nn.Linear) -> None:
     pack(model)
     assert type(model[0]) is nn.Linear
     assert type(model[1]) is PackedLinear
+
+
+# ---- recurrent stacks ---------------------------------------------------------------------------------------------------
+
+
+def stack(kind: type[nn.RNNBase], depth: int = 2, size: int = UNITS) -> Stack:
+    torch.manual_seed(4)
+    return Stack([kind(size if number else 40, size, batch_first=True) for number in range(depth)], 0.3).eval()
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM])
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("rows", [0, 1, 5, 64])
+@pytest.mark.parametrize("positions", [1, 4])
+def test_a_packed_stack_goes_on_as_a_plain_one(kind: type[nn.RNNBase], depth: int, rows: int, positions: int) -> None:
+    plain = stack(kind, depth)
+    packed = PackedStack(plain)
+    inputs, state = torch.randn(rows, positions, 40), torch.randn(rows, depth, plain.planes, UNITS)
+    before = inputs.clone(), state.clone()
+    with torch.inference_mode():
+        for _ in range(3):  # what a step answers is a state that can be gone on from
+            outputs, after = packed(inputs, state)
+            wanted, wanted_after = plain(inputs, state)
+            torch.testing.assert_close(outputs, wanted, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(after, wanted_after, rtol=1e-5, atol=1e-5)
+            state = after.index_select(0, torch.arange(rows).flip(0))
+    assert torch.equal(inputs, before[0])
+    with torch.inference_mode():
+        packed(*before)
+    assert torch.equal(before[0], inputs)
+
+
+@pytest.mark.parametrize("lay", [pack, round_weights])
+def test_stacks_that_pay_are_packed_and_keep_their_parameters(lay: object) -> None:
+    model = nn.ModuleDict({"lstm": stack(nn.LSTM), "gru": stack(nn.GRU), "narrow": stack(nn.LSTM, size=UNITS - 1)})
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    lay(model)  # type: ignore[operator]
+    assert [type(model[name]) for name in ("lstm", "gru", "narrow")] == [PackedStack, Stack, Stack]
+    after = model.state_dict()
+    assert after.keys() == before.keys()
+    assert all(torch.equal(after[name], before[name]) for name in before)
+    twin, inputs, state = copy.deepcopy(model), torch.randn(2, 1, 40), torch.zeros(2, 2, 2, UNITS)
+    with torch.inference_mode():
+        assert torch.equal(twin["lstm"](inputs, state)[0], model["lstm"](inputs, state)[0])
+
+
+def test_with_gradients_or_hooks_a_packed_stack_is_a_plain_one() -> None:
+    plain = stack(nn.LSTM)
+    packed, inputs, state = PackedStack(plain), torch.randn(3, 1, 40), torch.randn(3, 2, 2, UNITS)
+    outputs = packed(inputs, state)[0]
+    assert torch.equal(outputs, plain(inputs, state)[0])
+    outputs.sum().backward()
+    assert all(parameter.grad is not None for parameter in plain.parameters())
+    seen = []
+    plain.layers[1].register_forward_hook(lambda *given: seen.append(given))
+    with torch.inference_mode():
+        assert torch.equal(packed(inputs, state)[0], plain(inputs, state)[0])
+    assert len(seen) == 2
+
+
+def test_dropout_between_layers_acts_in_training_alone() -> None:
+    packed, inputs, state = PackedStack(stack(nn.LSTM)), torch.randn(3, 1, 40), torch.randn(3, 2, 2, UNITS)
+    with torch.inference_mode():
+        assert torch.equal(packed(inputs, state)[0], packed(inputs, state)[0])
+        packed.train()
+        assert not torch.equal(packed(inputs, state)[0], packed(inputs, state)[0])
