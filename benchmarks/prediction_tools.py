@@ -58,9 +58,11 @@ WORKS = {
 def eyeline(work: Decoding, rounded: bool = False) -> Predict:
     from eyeline.data.corpus import Corpus, Sequences, Sources
     from eyeline.ladder import build
+    from eyeline.memory import keep_freed_memory
     from eyeline.nn.packed import pack, round_weights
     from eyeline.search import search
 
+    keep_freed_memory()  # as `eyeline predict` does
     V = work.model.vocabulary
     model = build(eyeline_settings(work.model), V, V, shared=True).eval()
     model = round_weights(model) if rounded else pack(model)

@@ -1,8 +1,8 @@
 """CTranslate2 in the place of our own search. Knows how it is asked and what it answers; no text, no options.
 
 Its beam keeps hypotheses as ours does, and stops as ours does when it has lost its patience; not when nothing better can come, so
-that it may look on for nothing. It shares the probability of padding out among the rest, which training leaves next to none. What
-it leaves unfinished is left to our search.
+that it may look on for nothing. It shares the probability of padding out among the rest while it searches: what it finds is scored
+and put in order anew, and may be another output where two are nearly as good. What it leaves unfinished is left to our search.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ class CTranslate2Engine:
             max_decoding_length=max(most[row] for row in able) + 1,
             max_input_length=0,
             return_end_token=True,
-            suppress_sequences=[[RESERVED[PAD]], [RESERVED[BEGIN]]],
         )
         said = {row: result.hypotheses for row, result in zip(able, found, strict=True)}
         sure = [row for row in able if len(said[row]) == n_best and all(_ended(one, most[row]) for one in said[row])]
@@ -104,9 +103,11 @@ class CTranslate2Engine:
             ids = (*(self._target[name] for name in one), END)
             each = tuple(min(0.0, number) for number in score.log_probs)
             total = sum(each)
-            answers[row] = [*(answers[row] or []), Hypothesis(ids, each, total, normalize(total, len(ids)), True)]
+            answer = [*(answers[row] or []), Hypothesis(ids, each, total, normalize(total, len(ids)), True)]
+            answers[row] = sorted(answer, key=lambda hypothesis: -hypothesis.normalized_score)
         return answers
 
 
 def _ended(tokens: Sequence[str], most: int) -> bool:
-    return tokens[-1:] == [RESERVED[END]] and len(tokens) <= most + 1
+    """Whether an output is one that our search could have said: it never says what is only there for padding and beginnings."""
+    return tokens[-1:] == [RESERVED[END]] and len(tokens) <= most + 1 and not {RESERVED[PAD], RESERVED[BEGIN]} & set(tokens)
