@@ -8,8 +8,8 @@ import ctypes
 def keep_freed_memory() -> None:
     """Tells the C library, where it is glibc, to keep the memory of tensors that are gone for the next ones.
 
-    Otherwise it gives back what is larger than 128 kB, and the system clears every page anew: a tenth of the time of a beam
-    search over a vocabulary of thousands, a twentieth of a Transformer's training. The process is the smaller for it never again;
+    Otherwise it gives back what is larger than 128 kB, and the system clears every page anew: a sixth of the time of a
+    Transformer's beam search over thousands of words, a twentieth of its training. The process is the smaller for it never again;
     its peak stays what it is.
     """
     trim, mapped = -1, -3  # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD of <malloc.h>

@@ -18,6 +18,7 @@ from eyeline.bulk.fingerprints import PARTS
 from eyeline.bulk.places import Shard
 from eyeline.bulk.shards import Done, Work, predict_shard
 from eyeline.errors import UserError, require
+from eyeline.memory import keep_freed_memory
 from eyeline.predictor import SearchOptions, Term, load
 from eyeline.predictor.shortlist import SHORTLIST
 
@@ -55,6 +56,7 @@ class Worker:
         import torch
 
         torch.set_num_threads(asking.threads)
+        keep_freed_memory()
         with tempfile.TemporaryDirectory() as name:
             folders = [Path(name) / str(number) for number in range(len(runs))]
             for folder, files in zip(folders, runs, strict=True):

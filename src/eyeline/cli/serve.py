@@ -63,6 +63,7 @@ def serve(
     require("prometheus_client", "serve")
     require("python_multipart", "serve")
     paths = named(runs)
+    from eyeline.memory import keep_freed_memory
     from eyeline.serving.limits import Limits
     from eyeline.serving.running import address, is_of_this_machine, listen
     from eyeline.serving.running import serve as serve_app
@@ -83,7 +84,9 @@ def serve(
         if api_keys is None and not is_of_this_machine(listening):
             report.warn(f"{host}: whoever can reach this machine can ask; --api-keys FILE lets only those in who have a key")
         report.note(f"reading {', '.join(paths)}")
-        predictors = _predictors(paths, prepare(device, threads, seed), precision)
+        name = prepare(device, threads, seed)
+        keep_freed_memory()
+        predictors = _predictors(paths, name, precision)
         from eyeline.serving.access import Access, read_keys
         from eyeline.serving.app import create_app
         from eyeline.serving.models import Models

@@ -57,9 +57,11 @@ def tune(
     rest, space = space_of(values, base)
     seconds = None if for_ is None else seconds_of(for_)
     name = prepare(device, threads)
+    from eyeline.memory import keep_freed_memory
     from eyeline.tuning import BEST
     from eyeline.tuning import tune as search
 
+    keep_freed_memory()
     result = search(
         rest,
         space,

@@ -30,6 +30,7 @@ from eyeline.config_models import Seq2SeqSettings
 from eyeline.errors import Interrupted, UserError
 from eyeline.evaluation import align_pairs, gold_links, read_for, source_lines
 from eyeline.files import write_json
+from eyeline.memory import keep_freed_memory
 from eyeline.metrics import LinkCounts
 from eyeline.predictor import Predictor, SearchOptions, load
 from eyeline.runs import CONFIG, create_run
@@ -181,6 +182,7 @@ def main(arguments: Sequence[str]) -> int:
     if stat.S_ISFIFO(os.fstat(0).st_mode):
         end_with(0)
     torch.set_num_threads(job["threads"])
+    keep_freed_memory()
     try:
         config = Config.from_dict(job["config"])
         with alone(folder / "lock"):

@@ -1,8 +1,8 @@
 """CTranslate2 in the place of our own search. Knows how it is asked and what it answers; no text, no options.
 
 Its beam keeps hypotheses as ours does, and stops as ours does when it has lost its patience; not when nothing better can come, so
-that it may look on for nothing. It shares the probability of padding out among the rest while it searches: what it finds is scored
-and put in order anew, and may be another output where two are nearly as good. What it leaves unfinished is left to our search.
+that it may look on for nothing. It may say padding, which our search never does: that, and what it leaves unfinished, is left to
+our search.
 """
 
 from __future__ import annotations
