@@ -9,6 +9,7 @@ import pytest
 
 from eyeline.compare.measuring import Measured, differences, edges, examples, fall, fill, lengthwise, metric_names, scores
 from eyeline.compare.plan import Member
+from eyeline.compare.report import still_better
 from eyeline.config import Config
 from eyeline.config_compare import Rung
 
@@ -85,3 +86,18 @@ def test_the_metric_that_ranks(chosen: str, points: bool, symbols: bool, first: 
     names = metric_names(chosen, points, symbols)
     assert names[0] == first
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("losses", "rising"),
+    [
+        ([5, 4, 3, 2], True),
+        ([5, 4, 3, 3], False),  # a tie is none
+        ([9, 8, 7, 6, 5, 4, 3, 2, 1, 1.5], True),  # the last is not the best, but the one before it
+        ([9, 1, 7, 6, 5, 4, 3, 2, 1, 1], False),
+        ([1], False),
+        ([], False),
+    ],
+)
+def test_what_was_best_at_the_end_had_not_finished(losses: list[float], rising: bool) -> None:
+    assert still_better(losses) is rising

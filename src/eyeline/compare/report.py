@@ -122,8 +122,8 @@ def _entry(rung: Measured, names: Sequence[str], bounds: Sequence[int], trained_
 
 
 def curve(member: Member) -> dict[str, Any]:
-    """What each validation said, against steps, target tokens and seconds of training; and whether the last was the best, so that
-    the budget ended before the rung had learnt what it can."""
+    """What each validation said, against steps, target tokens and seconds of training; and whether the budget ended before the
+    rung had learnt what it can."""
     logged = events(member)
     metric = member.config.training.metric
     seen = [(event["step"], event["target_tokens"]) for event in logged if event.get("split") == "train"]
@@ -136,8 +136,13 @@ def curve(member: Member) -> dict[str, Any]:
         tokens = seen[place][1] if seen else None
         points.append({"step": event["step"], "target_tokens": tokens, "time_s": event.get("time_s"), "score": event[metric]})
     scores = [point["score"] if metric in LOWER_IS_BETTER else -point["score"] for point in points]
-    better = len(scores) > 1 and scores[-1] < min(scores[:-1])
-    return {"seed": member.seed, "metric": metric, "points": points, "still_better": better}
+    return {"seed": member.seed, "metric": metric, "points": points, "still_better": still_better(scores)}
+
+
+def still_better(scores: Sequence[float]) -> bool:
+    """Whether the best of some validations, lower being better, is among the last fifth of them, and not reached before."""
+    last = max(1, len(scores) // 5)
+    return len(scores) > last and min(scores[-last:]) < min(scores[:-last])
 
 
 def _pictures(rungs: Sequence[Measured]) -> list[dict[str, Any]]:
