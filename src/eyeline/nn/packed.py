@@ -131,7 +131,7 @@ class PackedStack(Stack):
     """A stack that goes on by one position from weights that were laid out; by more, as a plain one does.
 
     PyTorch's own LSTM lays out its weights at every call, which for few rows takes longer than the product. Its GRU does not,
-    and stays as it is: of its columns two thirds are filled by input and state alike.
+    and stays as it is: input and state fill only two of its four blocks together.
     """
 
     def __init__(self, stack: Stack) -> None:

@@ -52,7 +52,7 @@ def _fewest(log_probs: Tensor, keys: Tensor, mass: float) -> Tensor:
     """Of each row the first ones by `keys`, the highest first, that together have `mass` of what there is; one at least."""
     shares = log_probs.softmax(-1)
     kept, many = _reaching(log_probs, shares, best(keys, min(FIRST, keys.shape[-1]))[1], mass)
-    if bool(many.any()):  # mostly the first ones are enough, and finding them costs a twentieth of sorting a vocabulary
+    if bool(many.any()):  # else a vocabulary was not sorted, which takes twenty times as long
         order = keys[many].sort(dim=-1, descending=True, stable=True).indices
         kept[many] = _reaching(log_probs[many], shares[many], order, mass)[0]
     return kept
