@@ -143,8 +143,8 @@ class PackedStack(Stack):
             self._kept = _Kept([_Step.of(layer) for layer in self.layers])  # type: ignore[arg-type]
 
     def forward(self, inputs: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        watched = any(by_hand(layer) is None for layer in self.layers)  # type: ignore[arg-type]
-        if inputs.shape[1] != 1 or not inputs.numel() or watched or _as_learnt(inputs):
+        plainly = inputs.shape[1] != 1 or not inputs.numel() or _as_learnt(inputs)
+        if plainly or any(by_hand(layer) is None for layer in self.layers):  # type: ignore[arg-type]  # hooks, put there since
             return super().forward(inputs, state)
         said, after = inputs[:, 0], state.new_empty(self.depth, self.planes, len(state), self.size)
         for number, step in enumerate(self._kept.weights):
