@@ -4,7 +4,9 @@
     python benchmarks/prediction.py --works transformer-beam --threads 1 --clock processor --peers PEERS/bin/python
 
 Prints a Markdown table a work: sentences a second (the median of the rounds), eyeline's ratio to it (the median of the rounds'
-ratios), milliseconds a step, and the peak of memory: of the whole process, and what of that is neither model nor library.
+ratios), milliseconds a step, the model's arithmetic as a share of the matrix peak that this very run measured (in single
+precision, also where weights have 8 bits), and the peak of memory: of the whole process, and what of that is neither model nor
+library.
 
 Each tool is a process of its own, and only one works at a time: in every round each translates the same sources, so that what the
 machine does meanwhile meets all of them; `eyeline-int8` is `--precision int8`. Who begins a round changes from round to round.
@@ -25,8 +27,8 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from prediction_tools import TOOLS, WORKS, Decoding, Ids, small
-from side_by_side import Answer, Tool, alternate, other_torch, peak_memory, print_profile, run
+from prediction_tools import TOOLS, WORKS, Decoding, Ids, flops, small
+from side_by_side import PEAK, Answer, Tool, alternate, other_torch, peak_answer, peak_memory, print_profile, run
 from training_works import corpus
 
 BATCHES = 8  # of sources, from short to long ones
@@ -42,6 +44,8 @@ def sources_of(work: Decoding) -> list[list[Ids]]:
 
 def answering(tool: str, work: Decoding, now: Callable[[], float]) -> Answer:
     """From the number of a round to what its batch came to."""
+    if tool == PEAK:
+        return peak_answer(now)
     predict, batches = TOOLS[tool](work), sources_of(work)
 
     def answer(number: int) -> dict[str, float]:
@@ -50,7 +54,7 @@ def answering(tool: str, work: Decoding, now: Callable[[], float]) -> Answer:
         tokens = predict(batch)
         seconds = now() - began
         assert tokens == len(batch) * work.tokens, f"{tool} said {tokens} tokens"
-        return {"seconds": seconds, "sentences": len(batch), "memory": peak_memory()}
+        return {"seconds": seconds, "sentences": len(batch), "flops": flops(work, batch, tool), "memory": peak_memory()}
 
     return answer
 
@@ -65,30 +69,34 @@ def profile(name: str, work: Decoding) -> None:
 # ---- in the process that compares ---------------------------------------------------------------------------------------
 
 
-def row(tool: Tool, ours: Tool, work: Decoding) -> str:
+def row(tool: Tool, ours: Tool, work: Decoding, peak: float) -> str:
     """A line of the table."""
     if tool.absence:
-        return f"| {tool.name} | absent: {tool.absence} |" + " |" * 4
+        return f"| {tool.name} | absent: {tool.absence} |" + " |" * 5
     rate = median(answer["sentences"] / answer["seconds"] for answer in tool.answers)
     step = median(answer["seconds"] for answer in tool.answers) / work.tokens
     ratio = median(theirs["seconds"] / our["seconds"] for theirs, our in zip(tool.answers, ours.answers, strict=True))
+    done = median(answer["flops"] / answer["seconds"] for answer in tool.answers) / peak
     memory = f"{tool.memory / 1e6:,.0f} | {(tool.memory - tool.said['resident']) / 1e6:,.0f}"
-    return f"| {tool.name} {tool.said['version']} | {rate:,.1f} | {ratio:.2f} | {step * 1e3:,.1f} | {memory} |"
+    return f"| {tool.name} {tool.said['version']} | {rate:,.1f} | {ratio:.2f} | {step * 1e3:,.1f} | {done:.2f} | {memory} |"
 
 
 def compare(name: str, options: argparse.Namespace) -> None:
     """Runs a work and prints its table."""
     began, work = time.monotonic(), WORKS[name]
     rounds = options.rounds or work.rounds
-    names = ["eyeline", *(each for each in work.peers if each in options.tools)]
+    names = [PEAK, "eyeline", *(each for each in work.peers if each in options.tools)]
     tools = [Tool(__file__, each, name, options) for each in names]
     alternate(tools, rounds, options.warm_up)
-    print(f"\n### {name}\n\n{rounds} rounds of {work.sentences} at a time, beam {work.beam}; {time.monotonic() - began:.0f} s.\n")
-    print("| tool | sentences/s | eyeline's ratio | ms a step | peak memory, MB | of that predicting's, MB |")
-    print("| --- | --: | --: | --: | --: | --: |")
-    for tool in tools:
-        print(row(tool, tools[0], work), flush=True)
-    print(other_torch([tool for tool in tools if not tool.name.startswith("ctranslate2")], tools[0]), end="", flush=True)
+    peak, ours, *_ = tools
+    best = max(answer["flops_per_s"] for answer in peak.answers)
+    how = f"{rounds} rounds of {work.sentences} at a time, beam {work.beam}; {time.monotonic() - began:.0f} s"
+    print(f"\n### {name}\n\nMatrix peak of this run {best / 1e9:.0f} GFLOP/s; {how}.\n")
+    print("| tool | sentences/s | eyeline's ratio | ms a step | share of peak | peak memory, MB | of that predicting's, MB |")
+    print("| --- | --: | --: | --: | --: | --: | --: |")
+    for tool in tools[1:]:
+        print(row(tool, ours, work, best), flush=True)
+    print(other_torch([tool for tool in tools if not tool.name.startswith("ctranslate2")], ours), end="", flush=True)
 
 
 def main() -> None:

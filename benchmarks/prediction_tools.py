@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from training_tools import eyeline_settings, huggingface_model, joeynmt_model, rectangle, yoyodyne_model
-from training_works import CHARACTERS, FIRST, Work
+from training_works import CHARACTERS, FIRST, Work, forward_flops
 
 Ids = list[int]
 Predict = Callable[[list[Ids]], int]  # from sources to how many tokens came out
@@ -53,6 +53,14 @@ WORKS = {
     "characters-attentive-beam": Decoding(ATTENTIVE, ("yoyodyne",), 5, 32, 5, 12),
     "characters-pointer-beam": Decoding(POINTER, ("yoyodyne",), 5, 32, 5, 12),
 }
+
+
+def flops(work: Decoding, sources: list[Ids], tool: str) -> int:
+    """Of the encoder and of all steps of all hypotheses, over real tokens; see `training_works.flops` for what is counted."""
+    lengths, tool = [len(source) + 1 for source in sources], tool.removesuffix("-int8")
+    encoding = sum(forward_flops(work.model, length, 0, tool) for length in lengths)
+    answering = sum(forward_flops(work.model, length, work.tokens, tool) for length in lengths) - encoding
+    return encoding + work.beam * answering
 
 
 def eyeline(work: Decoding, rounded: bool = False) -> Predict:

@@ -92,8 +92,13 @@ def flops(work: Work, batch: list[Pair], tool: str) -> int:
 
     Padding, softmax, dropout and the optimiser are not counted: whatever time they take lowers the rate.
     """
+    return 3 * sum(forward_flops(work, len(source) + 1, len(target) + 1, tool) for source, target in batch)
+
+
+def forward_flops(work: Work, S: int, T: int, tool: str) -> int:
+    """Of S source and T target positions, forward."""
     count = transformer_flops if work.kind == "transformer" else recurrent_flops
-    return 3 * sum(count(work, len(source) + 1, len(target) + 1, tool) for source, target in batch)
+    return count(work, S, T, tool)
 
 
 def transformer_flops(work: Work, S: int, T: int, tool: str) -> int:

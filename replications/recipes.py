@@ -4,7 +4,8 @@
 
 Settings and rungs are those of ladder.py, but for validations, which come more often, so that there is something to average.
 R-Drop compares passes with different dropout, so there is none without it. What is trained is the same with an average and
-without: every run is trained once, with `training.average: best-5`, and measured with that mean and with its best single weights.
+without: every run is trained once, with `training.average: best-5`, and measured with its best single weights, with the mean of
+its best five, and with what it keeps, which is the better of the two on the validation set.
 
 What is finished is kept, so that a script that was stopped goes on where it was. Intervals are Student's over the seeds, at 95 %;
 differences are of the same seeds, so that what a seed is worth by itself does not count.
@@ -31,13 +32,14 @@ TRAINED = {  # how it is trained -> what of the rung's settings that changes
     "dropout": {},
     "dropout, R-Drop": {"training.r_drop": "5"},  # the paper's weight for translation (Liang et al. 2021, section 4.1)
 }
-WEIGHTS = ("single", "mean")
+SINGLE_OR_MEAN = ("single", "mean")
+WEIGHTS = (*SINGLE_OR_MEAN, "kept")
 Scores = dict[tuple[str, str, str], list[float]]  # rung, how it is trained, weights -> of each seed
 
 
 @dataclass(frozen=True)
 class Work:
-    """One run to be trained, and measured twice."""
+    """One run to be trained, and measured with all of its weights."""
 
     rung: str
     trained: str
@@ -48,7 +50,7 @@ class Work:
 
 
 def work(it: Work, given: argparse.Namespace) -> None:
-    """Trains a run where it is not finished, and measures both of its weights on the test set."""
+    """Trains a run where it is not finished, and measures its weights on the test set."""
     folder = it.folder(given.out)
     if (folder / "scores.json").exists():
         return
@@ -56,8 +58,10 @@ def work(it: Work, given: argparse.Namespace) -> None:
     settings = [f"--set={key}={value}" for key, value in {**OFTEN, **TRAINED[it.trained]}.items()]
     threads = f"--threads={given.threads}"
     arguments = [*training_arguments(it.rung, TASK, given.data, it.seed), *settings, given.budget or TASK.budget, threads]
-    took = measured([*arguments, "--out", str(folder / "mean"), "--resume"], folder / "train.log")["seconds"]
-    with_single_weights(folder / "mean", folder / "single")
+    took = measured([*arguments, "--out", str(folder / "kept"), "--resume"], folder / "train.log")["seconds"]
+    with_single_weights(folder / "kept", folder / "single")
+    if not (folder / "mean").exists():
+        measured(["average", str(folder / "kept"), "--best=5", "--out", str(folder / "mean")], folder / "average.log")
     scores = {}
     for weights in WEIGHTS:
         test = [str(given.data / file) for file in TASK.files["test"]]
@@ -69,7 +73,7 @@ def work(it: Work, given: argparse.Namespace) -> None:
 
 
 def with_single_weights(run: Path, copy: Path) -> None:
-    """The same run with its best single weights, which it keeps beside the snapshots of the mean."""
+    """The same run with its best single weights, which it has beside the snapshots of the mean."""
     copy.mkdir(exist_ok=True)
     for path in (run / "config.yaml", *run.glob("*.tokenizer.json")):
         shutil.copyfile(path, copy / path.name)
@@ -102,8 +106,11 @@ def differences(scores: Scores) -> str:
     lines = ["| rung | what is switched on | with | exact match, on minus off |", "| --- | --- | --- | ---: |"]
     for rung in dict.fromkeys(rung for rung, _, _ in scores):
         steps = [
-            *(("dropout", weights, ("no dropout", weights), ("dropout", weights)) for weights in WEIGHTS),
-            *(("R-Drop", f"dropout, {weights}", ("dropout", weights), ("dropout, R-Drop", weights)) for weights in WEIGHTS),
+            *(("dropout", weights, ("no dropout", weights), ("dropout", weights)) for weights in SINGLE_OR_MEAN),
+            *(
+                ("R-Drop", f"dropout, {weights}", ("dropout", weights), ("dropout, R-Drop", weights))
+                for weights in SINGLE_OR_MEAN
+            ),
             *(("averaging", trained, (trained, "single"), (trained, "mean")) for trained in TRAINED),
         ]
         for what, beside, off, on in steps:

@@ -113,10 +113,23 @@ def test_the_table_of_predictions(prediction: Any) -> None:
     tools = [prediction.Tool.__new__(prediction.Tool) for _ in range(3)]
     for tool, name, seconds in zip(tools, ["eyeline", "other", "missing"], [1.2, 2.4, None], strict=True):
         tool.name, tool.said = name, {"version": "1", "resident": 10e6} if seconds else {"absent": "No module named 'missing'"}
-        tool.answers = [{"seconds": seconds, "sentences": 64, "memory": 50e6}] * 3 if seconds else []
-    assert prediction.row(tools[1], tools[0], work) == "| other 1 | 26.7 | 2.00 | 100.0 | 50 | 40 |"
-    assert prediction.row(tools[0], tools[0], work) == "| eyeline 1 | 53.3 | 1.00 | 50.0 | 50 | 40 |"
-    assert prediction.row(tools[2], tools[0], work) == "| missing | absent: No module named 'missing' | | | | |"
+        tool.answers = [{"seconds": seconds, "sentences": 64, "flops": 6e9, "memory": 50e6}] * 3 if seconds else []
+    assert prediction.row(tools[1], tools[0], work, 10e9) == "| other 1 | 26.7 | 2.00 | 100.0 | 0.25 | 50 | 40 |"
+    assert prediction.row(tools[0], tools[0], work, 10e9) == "| eyeline 1 | 53.3 | 1.00 | 50.0 | 0.50 | 50 | 40 |"
+    assert prediction.row(tools[2], tools[0], work, 10e9) == "| missing | absent: No module named 'missing' | | | | | |"
+
+
+def test_arithmetic_of_predictions(prediction: Any) -> None:
+    """Counted by hand of one layer of width 2: a source of 2 tokens and END, two steps, of one hypothesis and of three."""
+    tools = __import__("prediction_tools")
+    shape = tools.Work("transformer", (), 0, layers=1, size=2, inner=4, vocabulary=10)
+    encoder, keys = 3 * 2 * (4 * 4 + 2 * 2 * 4) + 4 * 3 * 3 * 2, 3 * 2 * 2 * 2 * 2
+    steps = (
+        2 * (2 * (6 * 4 + 2 * 2 * 4) + 4 * 3 * 2 + 2 * 2 * 10) + 2 * 2 * 2 * 2
+    )  # the n-th step looks at n positions: half of T²
+    for beam in (1, 3):
+        work = tools.Decoding(shape, (), 1, 1, beam, 2)
+        assert tools.flops(work, [[4, 5]], "eyeline-int8") == encoder + keys + beam * steps
 
 
 @pytest.mark.slow

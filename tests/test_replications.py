@@ -63,7 +63,10 @@ def test_recipes_are_compared_over_the_same_seeds(monkeypatch: pytest.MonkeyPatc
     """Of differences 1, 2 and 3: deviation 1, quantile of two degrees of freedom 4.302653; so 4.302653 / √3 = 2.48."""
     monkeypatch.syspath_prepend(str(REPLICATIONS))
     module = script("recipes")
-    scores = {("luong", "dropout", "single"): [10.0, 20.0, 30.0], ("luong", "dropout", "mean"): [11.0, 22.0, 33.0]}
+    scores = {
+        ("luong", "dropout", "single"): [10.0, 20.0, 30.0],
+        ("luong", "dropout", "mean"): [11.0, 22.0, 33.0],
+    }  # none was kept
     assert "| luong | dropout | mean | 22.00 ± 27.33 | 11.0 · 22.0 · 33.0 |" in module.table(scores)
     assert module.differences(scores).split("\n")[2:] == ["| luong | averaging | dropout | +2.00 ± 2.48 |"]
     for settings in module.TRAINED.values():
@@ -77,9 +80,12 @@ def test_what_recipes_have_finished_is_kept(monkeypatch: pytest.MonkeyPatch, tmp
     for seed in (1, 2):
         folder = module.Work("bahdanau", "dropout, R-Drop", seed).folder(tmp_path)
         folder.mkdir(parents=True)
-        (folder / "scores.json").write_text(f'{{"single": {seed}, "mean": {seed + 1}, "training_s": 1}}')
+        (folder / "scores.json").write_text(f'{{"single": {seed}, "mean": {seed + 1}, "kept": {seed + 2}, "training_s": 1}}')
     found = module.found(["bahdanau"], [1, 2], tmp_path)
-    assert found == {("bahdanau", "dropout, R-Drop", "single"): [1, 2], ("bahdanau", "dropout, R-Drop", "mean"): [2, 3]}
+    assert found == {
+        ("bahdanau", "dropout, R-Drop", weights): scores
+        for weights, scores in {"single": [1, 2], "mean": [2, 3], "kept": [3, 4]}.items()
+    }
     assert module.found(["bahdanau"], [1, 2, 3], tmp_path) == {}
 
 

@@ -26,8 +26,9 @@ class SearchSettings(Settings):
     """above 1 the beam is parted into so many groups, each of which shuns what those before it say at the same position"""
     diversity: Real = Field(0.5, ge=0)
     """diverse_groups: what a token costs for each time that an earlier group says it, in natural logarithms"""
-    patience: Real | None = Field(None, gt=0)
-    """a beam stops when so many times as many outputs as it keeps ended (Kasai et al. 2022); null: when none can be better"""
+    patience: Real | None = Field(2.0, gt=0)
+    """a beam stops when so many times as many outputs as it keeps ended and none would be best if it ended now (after
+    Kasai et al. 2022); null: when none can ever be better"""
     min_length: Whole = Field(0, ge=0)
     """tokens before END may come"""
     max_length: Whole | None = Field(None, ge=1)

@@ -75,6 +75,9 @@ def plain_beam(
         ended += len(closed)
         grown = [c for c in candidates[: 2 * beam] if c[0][-1] != END][:beam]
         impatient = patience is not None and len(finished) >= n_best and ended >= patience * beam
+        if impatient:  # what would be the best of all, if it ended now at no cost, is waited for
+            first = worth(ranked(finished, penalty, extra)[0], penalty, extra)
+            impatient = all(worth(((*ids, END), score, True), penalty) <= first for ids, score in grown)
         if length == maximum or not grown or impatient:
             done = {ids[:-1] for ids, _ in closed}
             return ranked([*finished, *((ids, score, False) for ids, score in live if ids not in done)], penalty, extra)[:n_best]

@@ -52,12 +52,40 @@ def test_the_search_stops_as_soon_as_nothing_can_win():
     assert len(model.decoder.rows_stepped) < 25  # -0.3009 · 61 is reached long before 60 tokens
 
 
-@pytest.mark.parametrize(("patience", "steps", "ids"), [(0.5, 1, (END,)), (1.0, 2, (END,)), (2.0, 4, (A, A, A, END))])
+def late(prefix):
+    """END at once has 0.8; the other way says A eight times, nearly sure of each, so that its mean grows with its length."""
+    if not prefix:
+        return {END: 0.8, A: 0.2}
+    return {A: 0.98, END: 0.02} if len(prefix) < 8 else {END: 0.98, A: 0.02}
+
+
+@pytest.mark.parametrize(
+    ("patience", "steps", "ids"), [(1.0, 2, (END,)), (3.0, 6, (END,)), (3.5, 9, (*[A] * 8, END)), (None, 9, (*[A] * 8, END))]
+)
 def test_a_beam_without_patience_stops_when_enough_have_ended(patience, steps, ids):
-    """In scorer T one hypothesis ends at each of the first positions; the third of them is the best."""
-    model = TableModel(toy)
-    best = beam_search(model, ONE, beam_size=2, length_penalty=1.0, max_length=60, patience=patience)[0][0]
+    """One ends at each position. What lives would be better with END after the sixth: (ln 0.2 + 6 ln 0.98) / 8 > ln 0.8."""
+    model = TableModel(late)
+    best = beam_search(model, ONE, beam_size=2, length_penalty=1.0, max_length=12, patience=patience)[0][0]
     assert (len(model.decoder.rows_stepped), best.ids) == (steps, ids)
+
+
+@pytest.mark.parametrize("patience", [0.5, 1.0, 2.0])
+def test_what_would_be_best_if_it_ended_now_is_waited_for(patience):
+    """Ends that hardly any model means count as ended; a way that is better than all of them goes on."""
+
+    def table(prefix):
+        return {A: 0.9, END: 0.1} if len(prefix) < 8 else {END: 0.9, A: 0.1}
+
+    best = beam_search(TableModel(table), ONE, beam_size=2, length_penalty=1.0, max_length=12, patience=patience)[0][0]
+    assert best.ids == (*[A] * 8, END)
+
+
+@pytest.mark.parametrize("patience", [1.0, 2.0, 5.0])
+def test_patience_costs_nothing_where_scores_are_not_divided(patience):
+    for seed in range(20):
+        asked = {"beam_size": 3, "length_penalty": 0.0, "max_length": 8}
+        one, other = (beam_search(TinyModel(seed), ONE, patience=p, **asked)[0][0] for p in (patience, None))
+        assert_same(one, other)
 
 
 # ---- greedy and beam ----

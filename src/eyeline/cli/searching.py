@@ -30,9 +30,7 @@ Diversity = Annotated[
 ]
 Patience = Annotated[
     float | None,
-    typer.Option(
-        "--patience", metavar="P", help="A beam of K stops when P times K outputs have ended, not when none can be better."
-    ),
+    typer.Option("--patience", metavar="P", help="A beam of K looks for better outputs until P times K have ended, or longer."),
 ]
 MinLengthRatio = Annotated[
     float | None, typer.Option("--min-length-ratio", help="Tokens before the end may come, for each of the source's.", min=0)

@@ -1,8 +1,8 @@
 """CTranslate2 in the place of our own search. Knows how it is asked and what it answers; no text, no options.
 
-Its beam keeps hypotheses as ours does, and stops as ours does when it has lost its patience; not when nothing better can come, so
-that it may look on for nothing. It may say padding, which our search never does: that, and what it leaves unfinished, is left to
-our search.
+Its beam keeps hypotheses as ours does. It stops when so many have ended as its patience says, where ours waits for what would be
+better if it ended now; without patience, where ours stops when nothing better can come, it looks on for nothing. It may say
+padding, which our search never does: that, and what it leaves unfinished, is left to our search.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Engine(Protocol):
         Args:
             sources: ids without END.
             most: tokens of each output, END apart.
-            patience: after how many times as many ended hypotheses as the beam keeps it stops; None: when none can be better.
+            patience: after how many times as many ended hypotheses as the beam keeps it may stop; None: when none can be better.
             normalize: (score, length) -> what is ranked by.
         """
         ...

@@ -164,7 +164,8 @@ class Predictor:
             min_length_ratio, max_length_ratio: bounds in tokens for each token of the source, beside those above.
             diverse_groups: parts of the beam, each of which shuns what those before it say at the same position.
             diversity: what a token costs for each time that an earlier group says it.
-            patience: a beam stops when so many times as many outputs as it keeps have ended, not when none can be better.
+            patience: a beam stops when so many times as many outputs as it keeps have ended, and none would be the best if it
+                ended now; not when none can ever be better.
             sampling: outputs are drawn and not searched: "top-k=20,temperature=0.8", of `top-k`, `top-p`, `typical` and
                 `temperature`; "" draws as the model says. `n_best` of them are in the order in which they were drawn.
             mbr: so many samples are drawn, and those come first that are nearest to all, by chrF.

@@ -73,7 +73,8 @@ def beam_search(
             position, and gives an equal share of the answers; see `continuations.Diverse`.
         diversity: what a token costs for each time that an earlier group says it, in natural logarithms.
         patience: a source, or each group of its beam, is also done when this many times as many hypotheses as it keeps have
-            finished (Kasai et al. 2022, section 2), though a better one might come; None: only as above.
+            finished (Kasai et al. 2022, section 2) and no live one would be the best if END came next for nothing, though a
+            better one might still come; None: only as above.
 
     Raises:
         ConfigError: a size, length, penalty or demand that cannot be, or a coverage penalty for a model without attention.

@@ -69,16 +69,20 @@ def done(
         live: [n, K] totals of what lives on; -inf is nothing.
         max_length: [n].
         share: finished ones that each group owes.
-        enough: finished ones after which a group looks for no better ones; None: it goes on until there can be none.
+        enough: finished ones after which a group waits only for what would win if it ended now; None: for all that can win.
     """
     n, groups = len(live), len(finished.normalized) // max(1, len(live))
     best_live = live.view(n * groups, -1).amax(1)
-    last_wanted = finished.normalized[:, share - 1]
-    # scores and penalties are at most 0: the longest would be worth most
-    bound = best_live / limits.divisors[max_length + 1].repeat_interleave(groups)
-    won = (last_wanted > -torch.inf) & (last_wanted >= bound)
+
+    def worth(length: Tensor) -> Tensor:
+        return best_live / limits.divisors[length].repeat_interleave(groups)
+
+    best, last_wanted = finished.normalized[:, 0], finished.normalized[:, share - 1]
+    won = last_wanted >= worth(max_length + 1)  # scores and penalties are at most 0: the longest would be worth most
     if enough is not None:
-        won |= (last_wanted > -torch.inf) & (finished.count >= enough)
+        # of the first one, not of the last that is wanted: what that is may not change with how many are
+        won |= (finished.count >= enough) & (best >= worth((max_length + 1).clamp(max=position + 2)))
+    won &= last_wanted > -torch.inf
     return (won | (best_live == -torch.inf)).view(n, groups).all(1) | (max_length == position)
 
 
