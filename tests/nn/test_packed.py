@@ -28,10 +28,19 @@ def test_packed_is_the_plain_product(shape: tuple[int, ...], bias: bool) -> None
         torch.testing.assert_close(packed(input), plain(input))
 
 
-def test_rounding_is_that_of_rows(linear: nn.Linear) -> None:
+@pytest.mark.parametrize("vnni", [True, False])
+@pytest.mark.parametrize("columns", [20, WIDE])
+@pytest.mark.parametrize("rows", [4, 40])
+def test_rounding_is_that_of_rows(rows: int, columns: int, vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As written down in float64, one row after the other; with other rows beside it, a row stays what it is."""
+    if vnni and not torch.cpu._is_vnni_supported():
+        pytest.skip("a processor without products of bytes")
+    monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: vnni)
+    torch.manual_seed(1)
+    linear = nn.Linear(48, columns)
+    linear.weight.data[:2, :24] = 9.0  # sums that 16 bits do not hold
     rounded = RoundedLinear(linear)
-    input = torch.cat([torch.randn(4, 48), 100 * torch.randn(1, 48), torch.zeros(1, 48)])
+    input = torch.cat([torch.randn(rows, 48), 100 * torch.randn(1, 48), torch.full((1, 48), 7.0), torch.zeros(1, 48)])
 
     def rounds(rows: torch.Tensor) -> torch.Tensor:
         scales = rows.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127

@@ -79,6 +79,38 @@ class PackedLinear(_Laid):
         return _product(input, self._kept.weights, self.bias)
 
 
+@dataclass(frozen=True)
+class _Rounded:
+    """A matrix as 8-bit integers, a scale for each of its rows."""
+
+    whole: Tensor  # [out, in] int8
+    scales: Tensor  # [out]
+    laid: Any = None  # `whole` in the layout of oneDNN's kernels, where they are exact
+    origin: Tensor | None = None  # [out] zeros
+
+    @classmethod
+    def of(cls, weights: Tensor) -> _Rounded:
+        scales = weights.abs().amax(1).clamp(min=LEAST) / 127
+        whole = (weights / scales[:, None]).round().to(torch.int8)
+        if not torch.cpu._is_vnni_supported():  # without it their sums of two products are cut off at 16 bits
+            return cls(whole, scales)
+        origin = torch.zeros(len(whole), dtype=torch.int32)
+        return cls(whole, scales, torch.ops.onednn.qlinear_prepack(whole, [ROWS, whole.shape[1]]), origin)
+
+    def products(self, rows: Tensor) -> Tensor:
+        """[R, out] of `rows` [R, in] int8, times the scales of the matrix."""
+        if self.laid is not None and (len(rows) >= ROWS or len(self.scales) >= WIDE):
+            moved = rows.view(torch.uint8).bitwise_xor(128)  # 128 more, as unsigned numbers: what the kernels are made for
+            how: Any = (1.0, 0, torch.float32, "none", [], "")
+            return torch.ops.onednn.qlinear_pointwise(moved, 1.0, 128, self.laid, self.scales, self.origin, None, *how)  # type: ignore[no-any-return]
+        made = self.scales.new_empty(len(rows), len(self.scales))
+        step = max(1, CACHED // len(rows))
+        for start in range(0, len(self.scales), step):  # so that integers do not leave the cache before they are numbers again
+            part = slice(start, start + step)
+            made[:, part] = torch._int_mm(rows, self.whole[part].t()) * self.scales[part]
+        return made
+
+
 class RoundedLinear(_Laid):
     """x Wᵀ + b with each row of W as 8-bit integers and a scale, and each row of x rounded in the same way at every call.
 
@@ -86,24 +118,15 @@ class RoundedLinear(_Laid):
     """
 
     def lay(self, linear: nn.Linear) -> Any:
-        scales = linear.weight.abs().amax(1).clamp(min=LEAST) / 127  # [out]
-        return (linear.weight / scales[:, None]).round().to(torch.int8), scales
+        return _Rounded.of(linear.weight)
 
     def multiply(self, input: Tensor) -> Tensor:
         if not input.numel():
             return super(_Laid, self).forward(input)
         rows = input.reshape(-1, self.in_features)
         scales = rows.abs().amax(1, keepdim=True).clamp_(min=LEAST) / 127
-        whole = (rows / scales).round_().to(torch.int8)
-        weights, of_weights = self._kept.weights
-        made = rows.new_empty(len(rows), self.out_features)
-        step = max(1, CACHED // len(rows))
-        for start in range(0, self.out_features, step):  # so that integers do not leave the cache before they are numbers again
-            part = slice(start, start + step)
-            sums = torch._int_mm(whole, weights[part].t())  # [R, step] int32
-            made[:, part] = sums * scales * of_weights[part]
-        if self.bias is not None:
-            made += self.bias
+        made = self._kept.weights.products((rows / scales).round_().to(torch.int8))
+        made = made.mul_(scales) if self.bias is None else torch.addcmul(self.bias, made, scales, out=made)
         return made.view(*input.shape[:-1], -1)
 
 
