@@ -69,6 +69,11 @@ class _Laid(nn.Linear):
         return super().forward(input) if _as_learnt(input) else self.multiply(input)
 
 
+def products_of_bytes() -> bool:
+    """Whether the processor sums products of bytes in 32 bits: without VNNI, oneDNN's kernels cut sums of two off at 16."""
+    return bool(getattr(torch.cpu, "_is_vnni_supported", lambda: False)())  # PyTorch 2.4 calls it otherwise
+
+
 class PackedLinear(_Laid):
     """x Wᵀ + b with W in the layout of oneDNN's kernels."""
 
@@ -92,7 +97,7 @@ class _Rounded:
     def of(cls, weights: Tensor) -> _Rounded:
         scales = weights.abs().amax(1).clamp(min=LEAST) / 127
         whole = (weights / scales[:, None]).round().to(torch.int8)
-        if not torch.cpu._is_vnni_supported():  # without it their sums of two products are cut off at 16 bits
+        if not products_of_bytes():
             return cls(whole, scales)
         origin = torch.zeros(len(whole), dtype=torch.int32)
         return cls(whole, scales, torch.ops.onednn.qlinear_prepack(whole, [ROWS, whole.shape[1]]), origin)
