@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from eyeline.nn import packed
+from eyeline.nn import packed as packing
 from eyeline.nn.packed import UNITS, WIDE, PackedLinear, PackedStack, RoundedLinear, pack, round_weights
 from eyeline.nn.recurrent import Stack
 
@@ -34,9 +34,9 @@ def test_packed_is_the_plain_product(shape: tuple[int, ...], bias: bool) -> None
 @pytest.mark.parametrize("rows", [4, 40])
 def test_rounding_is_that_of_rows(rows: int, columns: int, vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As written down in float64, one row after the other; with other rows beside it, a row stays what it is."""
-    if vnni and not packed.products_of_bytes():
+    if vnni and not packing.products_of_bytes():
         pytest.skip("a processor without products of bytes")
-    monkeypatch.setattr(packed, "products_of_bytes", lambda: vnni)
+    monkeypatch.setattr(packing, "products_of_bytes", lambda: vnni)
     torch.manual_seed(1)
     linear = nn.Linear(48, columns)
     linear.weight.data[:2, :24] = 9.0  # sums that 16 bits do not hold
