@@ -20,6 +20,7 @@ WIDE = 1024  # outputs from which on oneDNN's own layout pays: five times as fas
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too
 UNITS = 128  # of a recurrent layer, from which on its step pays: of an LSTM of 512 a quarter of the time for 5 rows, 0.85 for 320
+MANY = 2**14  # numbers of a product of bytes, from which on scaling them where they are summed pays
 ROWS = 16  # the number of rows that the layout is made for; measured: it serves 2 to 320 alike
 
 
@@ -104,7 +105,7 @@ class _Rounded:
 
     def products(self, rows: Tensor) -> Tensor:
         """[R, out] of `rows` [R, in] int8, times the scales of the matrix."""
-        if self.laid is not None and (len(rows) >= ROWS or len(self.scales) >= WIDE):
+        if self.laid is not None and len(rows) * len(self.scales) >= MANY:
             moved = rows.view(torch.uint8).bitwise_xor(128)  # 128 more, as unsigned numbers: what the kernels are made for
             how: Any = (1.0, 0, torch.float32, "none", [], "")
             return torch.ops.onednn.qlinear_pointwise(moved, 1.0, 128, self.laid, self.scales, self.origin, None, *how)  # type: ignore[no-any-return]
