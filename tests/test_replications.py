@@ -63,10 +63,7 @@ def test_recipes_are_compared_over_the_same_seeds(monkeypatch: pytest.MonkeyPatc
     """Of differences 1, 2 and 3: deviation 1, quantile of two degrees of freedom 4.302653; so 4.302653 / √3 = 2.48."""
     monkeypatch.syspath_prepend(str(REPLICATIONS))
     module = script("recipes")
-    scores = {
-        ("luong", "dropout", "single"): [10.0, 20.0, 30.0],
-        ("luong", "dropout", "mean"): [11.0, 22.0, 33.0],
-    }  # none was kept
+    scores = {("luong", "dropout", "single"): [10.0, 20.0, 30.0], ("luong", "dropout", "mean"): [11.0, 22.0, 33.0]}
     assert "| luong | dropout | mean | 22.00 ± 27.33 | 11.0 · 22.0 · 33.0 |" in module.table(scores)
     assert module.differences(scores).split("\n")[2:] == ["| luong | averaging | dropout | +2.00 ± 2.48 |"]
     for settings in module.TRAINED.values():

@@ -227,8 +227,6 @@ def once_saved(process: subprocess.Popen[str], out: Path) -> None:
         time.sleep(0.002)
 
 
-ABORTED = "terminate called without an active exception"
-
 linux = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
 
 
@@ -239,9 +237,8 @@ def test_one_is_killed_and_all_begin_anew_from_the_last_checkpoint(tmp_path: Pat
     process = launched(config, out, launcher=["--max-restarts", "1"])
     once_saved(process, out)
     os.kill(of_rank(process.pid, 1), signal.SIGKILL)
-    _, errors = process.communicate(timeout=PATIENCE)
-    # Once in a dozen times PyTorch aborts the first process of a restarted launch as it exits, when all is written.
-    assert process.returncode == 0 or "done after 30 steps" in errors.partition(ABORTED)[0] != errors, errors
+    status, _ = said(process)
+    assert status == 0
     ok(together(2, run, config, str(tmp_path / "whole")))
     same_run(tmp_path / "whole", out)
 

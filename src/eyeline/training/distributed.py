@@ -52,8 +52,14 @@ class World:
         return list(items[self.rank :: self.size])
 
     def wait(self) -> None:
-        """Until every process is here."""
-        self.sum(0.0)
+        """Until every process is here.
+
+        By a barrier, which brings no tensor of Python's: gloo's thread may hold the last reference to what was summed, wants the
+        interpreter to drop it, and aborts the process where that is just ending.
+        """
+        if self.size > 1:
+            with between_processes():
+                dist.barrier(group=self.group)
 
     def sum(self, *values: float) -> list[float]:
         """Each value summed over the processes, in double precision: the same bits on every one."""
