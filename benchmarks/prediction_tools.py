@@ -67,7 +67,7 @@ def eyeline(work: Decoding, rounded: bool = False) -> Predict:
     from eyeline.data.corpus import Corpus, Sequences, Sources
     from eyeline.ladder import build
     from eyeline.memory import keep_freed_memory
-    from eyeline.nn.packed import pack, round_weights
+    from eyeline.nn.packing import pack, round_weights
     from eyeline.search import search
 
     keep_freed_memory()  # as `eyeline predict` does

@@ -273,20 +273,24 @@ def a_step_leaves_its_arguments_alone(model: Any, dims: Dims) -> None:
 
 
 def select_equals_recomputing(model: Any, dims: Dims) -> None:
-    """Hypotheses reordered, repeated and dropped, and sources dropped, in the middle of a target."""
-    source, inputs = some_source(dims), some_inputs(dims, len(LENGTHS) * K)
-    memory = model.encode(source)
-    prefix, rest = inputs[:, :3], others(some_inputs(dims, len(LENGTHS) * K, 2, seed=7), dims)
-    _, state = advance(model, source, memory, repeat(model.decoder.start(memory), len(LENGTHS), K), prefix)
-    choices = {
-        "reordered": ([2, 0, 1], [0, 1, 2, 3]),
-        "repeated": ([1, 1, 0], [0, 1, 2, 3]),
-        "dropped": ([2, 0], [0, 1, 2, 3]),
-        "more": ([0, 1, 2, 2], [0, 1, 2, 3]),
-        "sources dropped": ([0, 2, 1], [3, 1]),
+    """Hypotheses reordered, repeated and dropped, and sources reordered and dropped, in the middle of a target."""
+    source, everyone = some_source(dims), [0, 1, 2, 3]
+    cases: dict[str, tuple[int, list[int], list[int]]] = {  # hypotheses a source, those that go on, and the sources that do
+        "reordered": (K, [2, 0, 1], everyone),
+        "repeated": (K, [1, 1, 0], everyone),
+        "dropped": (K, [2, 0], everyone),
+        "more": (K, [0, 1, 2, 2], everyone),
+        "a source dropped": (K, [1, 0, 2], [0, 2, 3]),
+        "sources dropped": (K, [0, 2, 1], [3, 1]),
+        "sources reordered": (1, [0], [2, 0, 3, 1]),
+        "sources reordered and dropped": (1, [0], [3, 1]),
     }
-    for name, (beams, kept) in choices.items():
-        rows = torch.tensor([row * K + beam for row in kept for beam in beams])
+    for name, (width, beams, kept) in cases.items():
+        inputs = some_inputs(dims, len(LENGTHS) * width)
+        memory = model.encode(source)
+        prefix, rest = inputs[:, :3], others(some_inputs(dims, len(LENGTHS) * width, 2, seed=7), dims)
+        _, state = advance(model, source, memory, repeat(model.decoder.start(memory), len(LENGTHS), width), prefix)
+        rows = torch.tensor([row * width + beam for row in kept for beam in beams])
         keep = torch.tensor(kept)
         tokens = rest.repeat(2, 1)[: len(rows)]
         chosen, few = state.select(rows), source.select(keep)

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from eyeline.nn import linear_attention, positions, self_attention, transformer
+from eyeline.nn import beam_cache, linear_attention, positions, self_attention, transformer
 
 from .registry import fault
 from .transformer import DEFAULT, LINEAR, ROTARY
@@ -32,14 +32,16 @@ def turned_as_if_every_step_were_the_first(patch: pytest.MonkeyPatch) -> None:
 @fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
 def cache_handed_on_as_it_came(patch: pytest.MonkeyPatch) -> None:
     real = self_attention.CausalSelfAttention.forward
-    patch.setattr(self_attention.CausalSelfAttention, "forward", lambda self, inputs, past: (real(self, inputs, past)[0], past))
+    patch.setattr(
+        self_attention.CausalSelfAttention, "forward", lambda self, inputs, past, together=1: (real(self, inputs, past)[0], past)
+    )
 
 
 @fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
 def cache_keeps_the_latest_alone(patch: pytest.MonkeyPatch) -> None:
     real = self_attention.CausalSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
         output, now = real(self, inputs, past)
         again = [torch.cat([part[:, :, -1:]] * part.shape[2], 2) for part in (now.keys, now.values)]
         return output, self_attention.Cache(*again)
@@ -53,7 +55,7 @@ def cached_values_never_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         self_attention.CausalSelfAttention,
         "forward",
-        lambda self, inputs, past: real(self, inputs, replace(past, values=torch.zeros_like(past.values), room=None)),
+        lambda self, inputs, past, together=1: real(self, inputs, replace(past, values=torch.zeros_like(past.values), room=None)),
     )
 
 
@@ -66,6 +68,41 @@ def cached_values_not_reordered(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(self_attention.Cache, "select", select)
 
 
+@fault(DEFAULT, "select_equals_recomputing")
+def ancestors_not_reordered(patch: pytest.MonkeyPatch) -> None:
+    real = beam_cache.BeamCache.select
+
+    def select(self: Any, rows: Tensor) -> Any:
+        chosen = real(self, rows)
+        same = isinstance(chosen, beam_cache.BeamCache) and chosen.ancestors.shape == self.ancestors.shape
+        return replace(chosen, ancestors=self.ancestors) if same else chosen
+
+    patch.setattr(beam_cache.BeamCache, "select", select)
+
+
+@fault(DEFAULT, "select_equals_recomputing")
+def sources_of_beams_not_dropped(patch: pytest.MonkeyPatch) -> None:
+    real = beam_cache.BeamCache.select
+
+    def select(self: Any, rows: Tensor) -> Any:
+        chosen = real(self, rows)
+        fewer = isinstance(chosen, beam_cache.BeamCache) and len(chosen.places) < len(self.places)
+        return replace(chosen, places=torch.arange(len(chosen.places))) if fewer else chosen
+
+    patch.setattr(beam_cache.BeamCache, "select", select)
+
+
+@fault(DEFAULT, "hypotheses_share_their_source")
+def hypotheses_see_their_siblings(patch: pytest.MonkeyPatch) -> None:
+    real = beam_cache.BeamCache.asked
+
+    def asked(self: Any, queries: Tensor) -> Any:
+        *others, seen = real(self, queries)
+        return *others, torch.ones_like(seen)
+
+    patch.setattr(beam_cache.BeamCache, "asked", asked)
+
+
 @fault(LINEAR, "select_equals_recomputing")
 def sums_not_reordered(patch: pytest.MonkeyPatch) -> None:
     real = linear_attention.Sums.select
@@ -76,7 +113,7 @@ def sums_not_reordered(patch: pytest.MonkeyPatch) -> None:
 def sums_added_to_in_place(patch: pytest.MonkeyPatch) -> None:
     real = linear_attention.CausalLinearSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
         output, now = real(self, inputs, past)
         past.totals.copy_(now.totals)
         return output, past
@@ -90,7 +127,7 @@ def sums_start_anew_at_each_step(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         linear_attention.CausalLinearSelfAttention,
         "forward",
-        lambda self, inputs, past: real(self, inputs, self.start(len(inputs), inputs)),
+        lambda self, inputs, past, together=1: real(self, inputs, self.start(len(inputs), inputs)),
     )
 
 

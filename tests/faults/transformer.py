@@ -122,7 +122,7 @@ def window_of_the_encoder_looks_back_alone(patch: pytest.MonkeyPatch) -> None:
 def window_cache_one_too_short(patch: pytest.MonkeyPatch) -> None:
     real = window_attention.CausalWindowSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
         output, now = real(self, inputs, past)
         return output, replace(now, keys=now.keys[:, :, -1:], values=now.values[:, :, -1:])
 

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from eyeline.nn import packed as packing
-from eyeline.nn.packed import UNITS, WIDE, PackedLinear, PackedStack, RoundedLinear, pack, round_weights
+from eyeline.nn.packed import PackedLinear, PackedStack, RoundedLinear
+from eyeline.nn.packing import UNITS, WIDE, pack, round_weights
 from eyeline.nn.recurrent import Stack
 
 
@@ -43,11 +44,11 @@ def test_rounding_is_that_of_rows(rows: int, columns: int, vnni: bool, monkeypat
     rounded = RoundedLinear(linear)
     input = torch.cat([torch.randn(rows, 48), 100 * torch.randn(1, 48), torch.full((1, 48), 7.0), torch.zeros(1, 48)])
 
-    def rounds(rows: torch.Tensor) -> torch.Tensor:
-        scales = rows.abs().amax(1, keepdim=True).clamp(min=1e-12) / 127
+    def rounds(rows: torch.Tensor, reach: int = 127) -> torch.Tensor:
+        scales = rows.abs().amax(1, keepdim=True).clamp(min=1e-12) / reach
         return (rows / scales).round().double() * scales.double()
 
-    wanted = rounds(input) @ rounds(linear.weight.detach()).T + linear.bias.detach().double()
+    wanted = rounds(input, 127 if vnni else 63) @ rounds(linear.weight.detach()).T + linear.bias.detach().double()
     with torch.inference_mode():
         torch.testing.assert_close(rounded(input).double(), wanted, rtol=1e-5, atol=1e-4)
         assert torch.equal(rounded(input)[1:2], rounded(input[1:2]))

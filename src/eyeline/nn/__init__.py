@@ -13,6 +13,7 @@ from eyeline.nn.attention import (
     masked_softmax,
     scaled_dot_product_attention,
 )
+from eyeline.nn.beam_cache import BeamCache
 from eyeline.nn.cache import Cache
 from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.coverage import Coverage, CoveredAttention, CoveredKeys, FertilityCoverage, GatedCoverage, SumCoverage
@@ -70,6 +71,7 @@ __all__ = [
     "AttendThenStep",
     "Attention",
     "Attentional",
+    "BeamCache",
     "BothWays",
     "Cache",
     "Causal",

@@ -35,6 +35,14 @@ class Cache:
     values: Tensor  # [R, H, P, E]
     room: Room | None = None  # in which they are the first P positions
 
+    @property
+    def length(self) -> int:
+        """P, the positions so far."""
+        return self.keys.shape[2]
+
+    def plain(self) -> Cache:
+        return self
+
     def select(self, rows: Tensor) -> Cache:
         """Rows reordered, repeated or dropped, with room for more."""
         length = self.keys.shape[2]

@@ -65,6 +65,7 @@ class AttentionMemory:
 
     initial: Tensor  # [N, L, P, D] the decoder's first state
     keys: Memory  # what the attention remembers of the source
+    projected: Any = None  # see `projected_values.Once`
 
     @property
     def mask(self) -> Tensor:

@@ -82,7 +82,7 @@ class CausalLinearSelfAttention(Causal):
         kind = torch.promote_types(like.dtype, torch.float32)
         return Sums(like.new_zeros(rows, self.heads, self.width, self.width + 1, dtype=kind))
 
-    def forward(self, inputs: Tensor, past: Sums) -> tuple[Tensor, Sums]:
+    def forward(self, inputs: Tensor, past: Sums, together: int = 1) -> tuple[Tensor, Sums]:
         length = inputs.shape[1]
         queries, keys, values = self.split(inputs, torch.arange(length, device=inputs.device))
         with torch.autocast(inputs.device.type, enabled=False):

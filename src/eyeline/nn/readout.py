@@ -21,9 +21,13 @@ class Maxout(nn.Module):
 
     def forward(self, *vectors: Tensor) -> Tensor:
         """[..., size] from vectors [..., Dᵢ] whose widths sum to input_size."""
-        weight = self.linear.weight.view(self.size, 2, -1).transpose(0, 1).reshape(2 * self.size, -1)
-        halves = nn.functional.linear(torch.cat(vectors, -1), weight, self.linear.bias.view(self.size, 2).t().reshape(-1))
+        halves = nn.functional.linear(torch.cat(vectors, -1), *self.halves())
         return _LargerHalf.apply(halves)  # type: ignore[no-untyped-call, no-any-return]
+
+    def halves(self) -> tuple[Tensor, Tensor]:
+        """U [2·size, input_size] and its bias, the first of each pair before all second ones."""
+        weight = self.linear.weight.view(self.size, 2, -1).transpose(0, 1).reshape(2 * self.size, -1)
+        return weight, self.linear.bias.view(self.size, 2).t().reshape(-1)
 
 
 class _LargerHalf(torch.autograd.Function):

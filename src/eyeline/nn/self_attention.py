@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from eyeline.nn.attention import masked_softmax
+from eyeline.nn.beam_cache import BeamCache
 from eyeline.nn.cache import Cache
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
@@ -76,8 +77,12 @@ class Causal(Heads, ABC):
         """The state before the first position: a value with `select`, of the device and type of `like`."""
 
     @abstractmethod
-    def forward(self, inputs: Tensor, past: Any) -> tuple[Tensor, Any]:
-        """[R, T, D] from `inputs` [R, T, D], the T positions that follow on `past`, and the state after them."""
+    def forward(self, inputs: Tensor, past: Any, together: int = 1) -> tuple[Tensor, Any]:
+        """[R, T, D] from `inputs` [R, T, D], the T positions that follow on `past`, and the state after them.
+
+        Args:
+            together: how many rows are hypotheses of one source and lie together; it changes nothing but the time.
+        """
 
     @abstractmethod
     def weights(self, inputs: Tensor) -> Tensor:
@@ -106,17 +111,28 @@ class CausalSelfAttention(Causal):
         nothing = like.new_zeros(rows, self.heads, 0, self.width)
         return Cache(nothing, nothing)
 
-    def forward(self, inputs: Tensor, past: Cache) -> tuple[Tensor, Cache]:
-        before = past.keys.shape[2]
+    def forward(self, inputs: Tensor, past: Cache | BeamCache, together: int = 1) -> tuple[Tensor, Cache | BeamCache]:
+        before = past.length
         places = torch.arange(before + inputs.shape[1], device=inputs.device)  # of all keys; the last T are the queries'
         queries, keys, values = self.split(inputs, places[before:])
-        now = past.followed(keys, values)
         bias = self.order.bias(places[before:], places, queries.dtype)
+        if together > 1 and before and inputs.shape[1] == 1 and inputs.is_cpu and not torch.is_grad_enabled():
+            return self._beams(queries, keys, values, past, bias, together)
+        now = past.plain().followed(keys, values)
         if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
             found = heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0)  # [R, H, T, E]
         else:
             found = self.attend(queries, now.keys, now.values, places <= places[before:, None], bias)
         return self.join(found), now
+
+    def _beams(
+        self, queries: Tensor, keys: Tensor, values: Tensor, past: Cache | BeamCache, bias: Tensor | None, together: int
+    ) -> tuple[Tensor, BeamCache]:
+        """One position of hypotheses that lie together, whose past is not copied when they are reordered."""
+        now = BeamCache.of(past, together).followed(keys, values)
+        queries, keys, values, seen = now.asked(queries)
+        bias = None if bias is None else bias.repeat_interleave(together, -1)
+        return self.join(now.answered(self.attend(queries, keys, values, seen, bias))), now
 
     def weights(self, inputs: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[1], device=inputs.device)

@@ -115,7 +115,8 @@ class DecoderLayer(nn.Module):
 
     def forward(self, stream: Tensor, past: Any, keys: HeadKeys) -> tuple[Tensor, Any, Tensor]:
         """The stream [R, T, D], the self-attention's state after it, and what cross-attention was asked [R, T, D]."""
-        added, past = self.attention(self.first.enter(stream), past)
+        together = len(stream) // len(keys.mask)
+        added, past = self.attention(self.first.enter(stream), past, together)
         stream = self.first.leave(stream, added)
         query = self.second.enter(stream)
         stream = self.second.leave(stream, self.cross(query, keys))

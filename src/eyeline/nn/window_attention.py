@@ -84,7 +84,7 @@ class CausalWindowSelfAttention(Causal):
         nothing = like.new_zeros(rows, self.heads, 0, self.width)
         return WindowCache(nothing, nothing, 0)
 
-    def forward(self, inputs: Tensor, past: WindowCache) -> tuple[Tensor, WindowCache]:
+    def forward(self, inputs: Tensor, past: WindowCache, together: int = 1) -> tuple[Tensor, WindowCache]:
         rows, length, _ = inputs.shape
         places = torch.arange(past.seen, past.seen + length, device=inputs.device)
         queries, keys, values = self.split(inputs, places)

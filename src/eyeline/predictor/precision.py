@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from eyeline.errors import ConfigError, nearest
-from eyeline.nn.packed import pack, round_weights
+from eyeline.nn.packing import pack, round_weights
 
 PRECISIONS: Mapping[str, Callable[[nn.Module], nn.Module]] = {"fp32": pack, "int8": round_weights}
 

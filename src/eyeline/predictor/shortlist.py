@@ -21,7 +21,8 @@ from eyeline.contracts import PAD, RESERVED, Hypothesis, LinearHead, Model, Sour
 from eyeline.errors import ConfigError, RunError
 from eyeline.files import beside
 from eyeline.nn.heads import wide
-from eyeline.nn.packed import RoundedLinear, pack, round_weights
+from eyeline.nn.packed import RoundedLinear
+from eyeline.nn.packing import pack, round_weights
 from eyeline.runs import Run, tensors_written
 from eyeline.search import Demands
 from eyeline.search.ensemble import Ensemble
