@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import resource
 import shutil
 import subprocess
 import sys
@@ -150,14 +149,21 @@ def test_help_of_a_command_needs_nothing_slow_or_optional(command: str) -> None:
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", shown.stdout), option
 
 
-def test_help_takes_less_than_half_a_second() -> None:
-    times = []
-    for _ in range(3):  # of processor time, so that a busy machine does not count; the best, so that a cold cache does not
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert _python("-m", "eyeline", "train", "--help").returncode == 0
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(times) < 0.5
+def test_help_loads_nothing_heavy() -> None:
+    """So that it is there at once, on any machine."""
+    heavy = "{'torch', 'numpy', 'tokenizers', 'sacrebleu', 'matplotlib', 'pyarrow', 'optuna', 'ray', 'fastapi', 'numba'}"
+    program = f"""
+import sys
+from eyeline.cli import main
+sys.argv = ["eyeline", "train", "--help"]
+try:
+    main()
+except SystemExit as end:
+    print("ended", end.code)
+print("loaded", sorted({heavy} & set(sys.modules)))
+"""
+    shown = _python("-c", program)
+    assert shown.stdout.endswith("ended 0\nloaded []\n"), shown.stdout[-200:] + shown.stderr
 
 
 def test_version() -> None:

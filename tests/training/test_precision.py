@@ -12,7 +12,7 @@ from small_runs import events, newest, rung_settings, settings, train
 
 from eyeline.errors import ConfigError
 from eyeline.training import precision
-from eyeline.training.precision import LARGEST, PATIENCE, LossScale, cast, chosen, slowness, warning
+from eyeline.training.precision import LARGEST, PATIENCE, LossScale, cast, check_cell, chosen, slowness, warning
 
 CPU = torch.device("cpu")
 
@@ -93,8 +93,9 @@ def test_a_run_of_fewer_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     """It is said, its weights and its validations have all bits, and it learns as the run with all bits does."""
     monkeypatch.setattr(precision, "slowness", lambda kind: 8.04)
     short = {"steps": 8, "validate_every": 8}
-    train(settings(tmp_path, training=short), tmp_path / "whole")
-    said = train(settings(tmp_path, training={**short, "precision": "bf16"}), tmp_path / "few")
+    cell = {"cell": "gru"}  # which every CPU has
+    train(settings(tmp_path, training=short, model=cell), tmp_path / "whole")
+    said = train(settings(tmp_path, training={**short, "precision": "bf16"}, model=cell), tmp_path / "few")
     assert "warning: a product of matrices in bf16 takes 8.0 times as long as in fp32 on this CPU" in said
     assert ", bf16" in said
     assert {tensor.dtype for tensor in load_file(newest(tmp_path / "few") / "model.safetensors").values()} == {torch.float32}
@@ -102,6 +103,22 @@ def test_a_run_of_fewer_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         losses = [events(tmp_path / run, split)[-1]["loss"] for run in ("whole", "few")]
         assert losses[0] != losses[1]
         assert losses[0] == pytest.approx(losses[1], rel=0.01)
+
+
+def test_an_lstm_that_the_cpu_does_not_have_is_said_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("could not create a primitive descriptor for the LSTM forward propagation primitive")
+
+    config = settings(tmp_path, training={"steps": 8, "precision": "bf16"})
+    monkeypatch.setattr(torch.nn.LSTM, "forward", fails)
+    with pytest.raises(ConfigError, match=r"this CPU has no LSTM in bf16 \(training.precision=bf16\); use fp32"):
+        train(config, tmp_path / "run")
+    assert not list((tmp_path / "run").glob("*"))
+    check_cell("lstm", "fp32", CPU)
+    check_cell("gru", "bf16", CPU)
+    check_cell(None, "bf16", CPU)
 
 
 def test_too_large_a_scale_costs_updates_and_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

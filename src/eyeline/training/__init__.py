@@ -27,7 +27,7 @@ from eyeline.training.journal import Journal, Log, NoJournal
 from eyeline.training.loop import Diverged, Trainer
 from eyeline.training.objective import Objective
 from eyeline.training.optimizers import freeze
-from eyeline.training.precision import chosen, warning
+from eyeline.training.precision import check_cell, chosen, warning
 from eyeline.training.preparation import Prepared, prepare, settled
 from eyeline.training.randomness import own_seed
 from eyeline.training.reporting import Reporter, duration, silent
@@ -104,6 +104,7 @@ def _train_together(
     if config.training.compile:
         check_compiler(torch.device(device))
     precision = chosen(config.training.precision, torch.device(device))
+    check_cell(getattr(config.model, "cell", None), precision, torch.device(device))
     if slow := warning(precision, torch.device(device)):
         reporter.warn(f"{slow}; training.precision=fp32 is faster")
     base = None if list_checkpoints(out / CHECKPOINTS) else base_run(config)

@@ -89,6 +89,18 @@ def _refuse(precision: Precision, device: torch.device) -> None:
         raise ConfigError(f"{torch.cuda.get_device_name(device)} does not compute in bf16", where, "use fp16 or fp32")
 
 
+def check_cell(cell: str | None, precision: Precision, device: torch.device) -> None:
+    """Raises ConfigError for an LSTM in numbers for which the CPU has none: PyTorch would fail in the first step."""
+    if cell != "lstm" or precision == "fp32" or device.type != "cpu":
+        return
+    try:
+        with torch.random.fork_rng(devices=[]), cast(precision, device):
+            torch.nn.LSTM(8, 8)(torch.zeros(1, 1, 8))
+    except RuntimeError as error:
+        where, hint = f"training.precision={precision}", "use fp32, which is faster here, or model.cell=gru"
+        raise ConfigError(f"this CPU has no LSTM in {precision}", where, hint) from error
+
+
 def slowness(kind: torch.dtype) -> float:
     """How many times as long as in fp32 the CPU takes for a product of matrices; the best of a few tries each."""
     a, b = torch.ones(WIDTH, WIDTH), torch.ones(WIDTH, WIDTH)
