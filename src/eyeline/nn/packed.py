@@ -17,7 +17,7 @@ from eyeline.nn.recurrent import Stack
 
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too
-MANY = 2**14, 2**12  # numbers of a product of bytes, from which on oneDNN's pays: with VNNI, and without
+MANY = {127: 2**14, 63: 2**12}  # by the reach of rows: numbers of a product of bytes, from which on oneDNN's pays
 ROWS = 16  # the number of rows that the layout is made for; measured: it serves 2 to 320 alike
 
 
@@ -103,13 +103,12 @@ class _Rounded:
 
     def products(self, rows: Tensor) -> Tensor:
         """[R, out] of `rows` [R, in] int8 within the reach, times the scales of the matrix."""
-        of_bytes = self.reach == 127
-        if len(rows) * len(self.scales) >= MANY[not of_bytes]:
+        if len(rows) * len(self.scales) >= MANY[self.reach]:
             moved = rows.view(torch.uint8) + (self.reach + 1)  # unsigned numbers, what the kernels are made for
             how: Any = (1.0, 0, torch.float32, "none", [], "")
             given = moved, 1.0, self.reach + 1, self.laid, self.scales, self.origin, None
             return torch.ops.onednn.qlinear_pointwise(*given, *how)  # type: ignore[no-any-return]
-        if not of_bytes:  # sums that single precision holds exactly, up to 2,097 of them
+        if self.reach < 127:  # sums that single precision holds exactly, up to 2,097 of them
             return nn.functional.linear(rows.float(), self.whole.float()).mul_(self.scales)
         made = self.scales.new_empty(len(rows), len(self.scales))
         step = max(1, CACHED // len(rows))

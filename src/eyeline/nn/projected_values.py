@@ -107,6 +107,9 @@ class _Projected(Sequential[Any]):
         self._kept = Kept(readers)
         return self
 
+    def remember(self, encoding: Encoding) -> AttentionMemory:
+        return replace(super().remember(encoding), projected=Once())  # type: ignore[misc, no-any-return]
+
     def readers(self) -> list[nn.Linear]:
         """The layers of which `advance` has a form of its own."""
         return [child.linear for child in self.children() if isinstance(child, (Maxout, Affine, Gate))]
@@ -146,9 +149,6 @@ class ProjectedAttendThenStep(_Projected, AttendThenStep):
         halves = _Reader.of(*decoder.readout.halves(), stack.size, size)
         return cls.__new__(cls)._adopt(decoder, _Readers.of(stack, size, halves))
 
-    def remember(self, encoding: Encoding) -> AttentionMemory:
-        return replace(super().remember(encoding), projected=Once())
-
     def advance(self, embedded: Tensor, state: Hidden, memory: AttentionMemory) -> tuple[Step, Hidden]:
         if not self._pays(embedded, memory):
             return super().advance(embedded, state, memory)
@@ -174,9 +174,6 @@ class ProjectedGated(_Projected, StepThenAttendGated):
         readout, gate = decoder.readout.linear, decoder.gate.linear
         others = _Reader.of(readout.weight, readout.bias, stack.size, size), _Reader.of(gate.weight, gate.bias, 0, size)
         return cls.__new__(cls)._adopt(decoder, _Readers.of(stack, size, *others))
-
-    def remember(self, encoding: Encoding) -> AttentionMemory:
-        return replace(super().remember(encoding), projected=Once())
 
     def advance(self, embedded: Tensor, state: Fed, memory: AttentionMemory) -> tuple[Step, Fed]:
         summed = isinstance(state, Summed)
