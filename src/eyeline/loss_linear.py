@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
+from eyeline.nn.products import product, usual
+
 LANES = 16  # slices are of multiples of this, both ways: a product into rows of an odd width takes a third longer on a CPU
 LEAST_SHARE = 1e-30  # of smaller probabilities single precision has no exact logarithm
 
@@ -61,10 +63,12 @@ class _LinearLoss(torch.autograd.Function):
         of_features, of_weight, of_bias, mean = (torch.zeros_like(each) for each in (features, even, offset, weight[0]))
         if plan.smoothing:
             mean = weight.mean(0)
+        by_onednn = usual(features, weight)
         for start in range(0, len(plan.places), plan.rows):
             chosen, gold = (each[start : start + plan.rows] for each in (plan.places, plan.gold))
             read = features.index_select(0, chosen)  # [m, D]
-            logits = torch.addmm(offset, read, even.t())  # [m, V and a few that cannot be]
+            full = by_onednn and len(read) == plan.rows  # of one number of rows: a kernel for each more would be kept
+            logits = product(read, even, offset) if full else torch.addmm(offset, read, even.t())  # [m, V and what cannot be]
             of_gold = logits.gather(1, gold).squeeze(1)  # [m]
             shares = torch.softmax(logits, -1, out=logits)  # in their place: two slices would not stay in the cache
             cost = _cost(shares, gold, lambda rows, read=read: torch.addmm(offset, read[rows], even.t()))  # type: ignore[misc]

@@ -26,14 +26,16 @@ def position_off_by_one_when_stepping(patch: pytest.MonkeyPatch) -> None:
 @fault(ROTARY, "teacher_forcing_equals_stepping")
 def turned_as_if_every_step_were_the_first(patch: pytest.MonkeyPatch) -> None:
     real = self_attention.Heads.split
-    patch.setattr(self_attention.Heads, "split", lambda self, inputs, places: real(self, inputs, torch.arange(len(places))))
+    patch.setattr(self_attention.Heads, "split", lambda self, inputs, places, _: real(self, inputs, torch.arange(len(places))))
 
 
 @fault(DEFAULT, "what_is_handed_on_changes_and_is_read")
 def cache_handed_on_as_it_came(patch: pytest.MonkeyPatch) -> None:
     real = self_attention.CausalSelfAttention.forward
     patch.setattr(
-        self_attention.CausalSelfAttention, "forward", lambda self, inputs, past, together=1: (real(self, inputs, past)[0], past)
+        self_attention.CausalSelfAttention,
+        "forward",
+        lambda self, inputs, past, together=1, real_ones=None: (real(self, inputs, past)[0], past),
     )
 
 
@@ -41,7 +43,7 @@ def cache_handed_on_as_it_came(patch: pytest.MonkeyPatch) -> None:
 def cache_keeps_the_latest_alone(patch: pytest.MonkeyPatch) -> None:
     real = self_attention.CausalSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1, real_ones: Any = None) -> Any:
         output, now = real(self, inputs, past)
         again = [torch.cat([part[:, :, -1:]] * part.shape[2], 2) for part in (now.keys, now.values)]
         return output, self_attention.Cache(*again)
@@ -55,7 +57,9 @@ def cached_values_never_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         self_attention.CausalSelfAttention,
         "forward",
-        lambda self, inputs, past, together=1: real(self, inputs, replace(past, values=torch.zeros_like(past.values), room=None)),
+        lambda self, inputs, past, together=1, real_ones=None: real(
+            self, inputs, replace(past, values=torch.zeros_like(past.values), room=None)
+        ),
     )
 
 
@@ -113,7 +117,7 @@ def sums_not_reordered(patch: pytest.MonkeyPatch) -> None:
 def sums_added_to_in_place(patch: pytest.MonkeyPatch) -> None:
     real = linear_attention.CausalLinearSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1, real_ones: Any = None) -> Any:
         output, now = real(self, inputs, past)
         past.totals.copy_(now.totals)
         return output, past
@@ -127,7 +131,7 @@ def sums_start_anew_at_each_step(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         linear_attention.CausalLinearSelfAttention,
         "forward",
-        lambda self, inputs, past, together=1: real(self, inputs, self.start(len(inputs), inputs)),
+        lambda self, inputs, past, together=1, real_ones=None: real(self, inputs, self.start(len(inputs), inputs)),
     )
 
 

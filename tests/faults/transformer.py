@@ -48,7 +48,7 @@ def mask_lost_in_the_encoder(patch: pytest.MonkeyPatch) -> None:
 def mask_lost_in_sums(patch: pytest.MonkeyPatch) -> None:
     real = linear_attention.LinearSelfAttention.forward
     patch.setattr(
-        linear_attention.LinearSelfAttention, "forward", lambda self, inputs, mask: real(self, inputs, torch.zeros_like(mask))
+        linear_attention.LinearSelfAttention, "forward", lambda self, inputs, mask, _: real(self, inputs, torch.zeros_like(mask))
     )
 
 
@@ -62,7 +62,7 @@ def hidden_states_times_zero(patch: pytest.MonkeyPatch) -> None:
     real = multihead.MultiHeadAttention.remember
     nowhere = torch.zeros(1, 1, dtype=torch.bool)
 
-    def remember(self: Any, states: Tensor, mask: Tensor) -> Any:
+    def remember(self: Any, states: Tensor, mask: Tensor, _: Any) -> Any:
         return replace(real(self, states * ~mask[..., None], nowhere.expand_as(mask)), mask=mask)
 
     patch.setattr(multihead.MultiHeadAttention, "remember", remember)
@@ -122,7 +122,7 @@ def window_of_the_encoder_looks_back_alone(patch: pytest.MonkeyPatch) -> None:
 def window_cache_one_too_short(patch: pytest.MonkeyPatch) -> None:
     real = window_attention.CausalWindowSelfAttention.forward
 
-    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1) -> Any:
+    def forward(self: Any, inputs: Tensor, past: Any, together: int = 1, real_ones: Any = None) -> Any:
         output, now = real(self, inputs, past)
         return output, replace(now, keys=now.keys[:, :, -1:], values=now.values[:, :, -1:])
 
@@ -136,7 +136,7 @@ def window_cache_one_too_short(patch: pytest.MonkeyPatch) -> None:
 def queries_of_hypotheses_interleaved(patch: pytest.MonkeyPatch) -> None:
     real = multihead.MultiHeadAttention.forward
 
-    def forward(self: Any, query: Tensor, keys: Any) -> Tensor:
+    def forward(self: Any, query: Tensor, keys: Any, _: Any) -> Tensor:
         turn = torch.arange(len(query)).view(-1, len(keys.mask)).T.flatten()
         return real(self, query[turn], keys)[turn.argsort()]
 
@@ -147,8 +147,8 @@ def queries_of_hypotheses_interleaved(patch: pytest.MonkeyPatch) -> None:
 def heads_split_by_view(patch: pytest.MonkeyPatch) -> None:
     """[R, T, H·E] viewed as [R, H, T, E]: heads that are made of positions."""
 
-    def split_heads(vectors: Tensor, heads: int) -> Tensor:
-        return vectors.reshape(vectors.shape[0], heads, vectors.shape[1], -1)
+    def split_heads(vectors: Tensor, heads: int, parts: int, _: Any) -> list[Tensor]:
+        return [part.reshape(part.shape[0], heads, part.shape[1], -1) for part in vectors.chunk(parts, -1)]
 
     patch.setattr(self_attention, "split_heads", split_heads)
 
@@ -163,8 +163,8 @@ def scaled_by_the_width_of_the_model(patch: pytest.MonkeyPatch) -> None:
 
 @fault(ROTARY, "float64_equals_the_reference_formula")
 def rotary_on_keys_alone(patch: pytest.MonkeyPatch) -> None:
-    def split(self: Any, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        queries, keys, values = (self_attention.split_heads(part, self.heads) for part in self.inward(inputs).chunk(3, -1))
+    def split(self: Any, inputs: Tensor, places: Tensor, _: Any) -> tuple[Tensor, Tensor, Tensor]:
+        queries, keys, values = self_attention.split_heads(self.inward(inputs), self.heads, 3)
         return queries, self.order.turn(keys, places), values
 
     patch.setattr(self_attention.Heads, "split", split)

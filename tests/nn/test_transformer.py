@@ -91,9 +91,9 @@ def test_keys_are_made_once_a_source_and_never_repeated(monkeypatch: pytest.Monk
     remembered, asked = counting(monkeypatch, "remember"), counting(monkeypatch, "forward")
     source = some_source(dims)
     stepping(model, source, some_inputs(dims, 12))  # three hypotheses a source, five steps
-    assert [len(states) for states, _ in remembered] == [4] * LAYERS
+    assert [len(states) for states, *_ in remembered] == [4] * LAYERS
     assert len(asked) == 5 * LAYERS
-    assert {(len(query), len(keys.keys)) for query, keys in asked} == {(12, 4)}
+    assert {(len(query), len(keys.keys)) for query, keys, _ in asked} == {(12, 4)}
 
 
 def test_attention_nobody_asks_for_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ def _reader(steps: list[tuple[Tensor, Tensor]], values: list[Tensor], layers: in
 
     def read(module: MultiHeadAttention, inputs: tuple[Tensor, HeadKeys], _: Tensor) -> None:
         query, keys = inputs
-        queries = split_heads(module.query(query), module.heads)  # [1, H, 1, E]
+        (queries,) = split_heads(module.query(query), module.heads)  # [1, H, 1, E]
         scores = queries @ keys.keys.transpose(2, 3) * module.width**-0.5  # [1, H, 1, S]
         weights = masked_softmax(scores, keys.mask[:, None, None])
         steps.append((scores[0, :, 0].float().cpu(), weights[0, :, 0].float().cpu()))

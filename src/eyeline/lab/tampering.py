@@ -16,6 +16,7 @@ from eyeline.contracts import Source, select
 from eyeline.data.corpus import Batch
 from eyeline.ladder import Seq2Seq
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention, join_heads
+from eyeline.nn.unpadded import Unpadded
 
 # From weights [N, ..., S], what is hidden [N, 1…, S] and a number that tells where, weights of the same shape.
 Change = Callable[[Tensor, Tensor, int], Tensor]
@@ -67,10 +68,11 @@ class TamperedHeads(nn.Module):
         super().__init__()
         self.attention, self.change, self.layer = attention, change, layer
 
-    def remember(self, states: Tensor, mask: Tensor) -> HeadKeys:
-        return self.attention.remember(states, mask)
+    def remember(self, states: Tensor, mask: Tensor, real: Unpadded | None = None) -> HeadKeys:
+        return self.attention.remember(states, mask, real)
 
-    def forward(self, query: Tensor, keys: HeadKeys) -> Tensor:
+    def forward(self, query: Tensor, keys: HeadKeys, real: Unpadded | None = None) -> Tensor:
+        assert real is None, "nothing is trained with other weights"
         weights = self.weights(query, keys)  # [N, H, T, S]: teacher forcing, one row a source
         return self.attention.output(join_heads(weights @ keys.values))  # type: ignore[no-any-return]
 

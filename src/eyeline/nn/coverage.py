@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from eyeline.contracts import select
 from eyeline.nn.attention import Keys, masked_softmax
+from eyeline.nn.products import Linear
 from eyeline.nn.scores import Score
 
 LEAST_FERTILITY = 1e-3  # a sigmoid that saturates at 0 would divide by it
@@ -59,7 +60,7 @@ class FertilityCoverage(Coverage):
 
     def __init__(self, key_size: int, most: float = 2.0) -> None:
         super().__init__()
-        self.fertility = nn.Linear(key_size, 1, bias=False)
+        self.fertility = Linear(key_size, 1, bias=False)
         self.most = most
 
     def know(self, states: Tensor) -> Tensor:
@@ -84,10 +85,10 @@ class GatedCoverage(Coverage):
 
     def __init__(self, query_size: int, key_size: int, size: int = 10) -> None:
         super().__init__()
-        self.look = nn.Linear(1, 3 * size, bias=False)
-        self.key = nn.Linear(key_size, 3 * size)
-        self.query = nn.Linear(query_size, 3 * size, bias=False)
-        self.before = nn.Linear(size, 3 * size)
+        self.look = Linear(1, 3 * size, bias=False)
+        self.key = Linear(key_size, 3 * size)
+        self.query = Linear(query_size, 3 * size, bias=False)
+        self.before = Linear(size, 3 * size)
         for block in torch.split(self.before.weight.detach(), size):
             nn.init.orthogonal_(block)
         self.size = size
@@ -134,7 +135,7 @@ class CoveredAttention(nn.Module):
     def __init__(self, score: Score, coverage: Coverage) -> None:
         super().__init__()
         self.score, self.coverage = score, coverage
-        self.term = nn.Linear(coverage.size, score.size, bias=False)
+        self.term = Linear(coverage.size, score.size, bias=False)
 
     @property
     def form(self) -> None:

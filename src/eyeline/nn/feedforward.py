@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot
+from eyeline.nn.products import Linear
 
 
 class FeedForward(nn.Module):
@@ -15,8 +16,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, size: int, inner_size: int, activation: nn.Module) -> None:
         super().__init__()
-        self.inward, self.activation = glorot(nn.Linear(size, inner_size)), activation
-        self.outward = glorot(nn.Linear(inner_size, size))
+        self.inward, self.activation = glorot(Linear(size, inner_size)), activation
+        self.outward = glorot(Linear(inner_size, size))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] from [..., D]."""
@@ -31,8 +32,8 @@ class SwiGLU(nn.Module):
 
     def __init__(self, size: int, inner_size: int) -> None:
         super().__init__()
-        self.inward = glorot(nn.Linear(size, 2 * inner_size), blocks=2)
-        self.outward = glorot(nn.Linear(inner_size, size))
+        self.inward = glorot(Linear(size, 2 * inner_size), blocks=2)
+        self.outward = glorot(Linear(inner_size, size))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., D] from [..., D]."""

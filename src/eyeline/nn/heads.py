@@ -8,6 +8,7 @@ from torch.nn.functional import logsigmoid, pad
 
 from eyeline.contracts import Source, Step
 from eyeline.errors import UserError
+from eyeline.nn.products import Linear
 
 LEAST_MASS = 1e-30  # attention that underflows to 0 on a symbol of the source leaves it possible: a finite log, a finite gradient
 
@@ -22,7 +23,7 @@ class Generate(nn.Module):
 
     def __init__(self, size: int, vocabulary: int) -> None:
         super().__init__()
-        self.project = nn.Linear(size, vocabulary)
+        self.project = Linear(size, vocabulary)
         nn.init.xavier_uniform_(self.project.weight)
         nn.init.zeros_(self.project.bias)
 

@@ -40,13 +40,12 @@ class LinearSelfAttention(BothWays):
     def __init__(self, size: int, heads: int) -> None:
         super().__init__(size, heads, Unordered())
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        queries, keys, values = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
-        with torch.autocast(inputs.device.type, enabled=False):
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        with torch.autocast(queries.device.type, enabled=False):
             shown = feature(keys).masked_fill(mask[:, None, :, None], 0.0)
             sums = shown.transpose(2, 3) @ counted(values, shown)  # [B, H, E, E + 1]
             found = divided(feature(queries) @ sums)
-        return self.join(found.to(values.dtype))
+        return found.to(values.dtype)
 
     def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
         queries, keys, _ = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
@@ -63,6 +62,11 @@ class Sums:
     """All that linear attention keeps of the past, however long."""
 
     totals: Tensor  # [R, H, E, E + 1]: Σ φ(kⱼ) vⱼᵀ, and in the last column Σ φ(kⱼ) (equations 18 and 19)
+
+    @property
+    def length(self) -> int:
+        """Nothing here is told its position, and so none is counted."""
+        return 0
 
     def select(self, rows: Tensor) -> Sums:
         return select(self, rows)
@@ -82,12 +86,10 @@ class CausalLinearSelfAttention(Causal):
         kind = torch.promote_types(like.dtype, torch.float32)
         return Sums(like.new_zeros(rows, self.heads, self.width, self.width + 1, dtype=kind))
 
-    def forward(self, inputs: Tensor, past: Sums, together: int = 1) -> tuple[Tensor, Sums]:
-        length = inputs.shape[1]
-        queries, keys, values = self.split(inputs, torch.arange(length, device=inputs.device))
-        with torch.autocast(inputs.device.type, enabled=False):
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, past: Sums, together: int) -> tuple[Tensor, Sums]:
+        with torch.autocast(queries.device.type, enabled=False):
             sums, totals = sums_before(feature(queries), feature(keys), counted(values, past.totals), past.totals)
-        return self.join(divided(sums[:, :, :length]).to(values.dtype)), Sums(totals)
+        return divided(sums[:, :, : queries.shape[2]]).to(values.dtype), Sums(totals)
 
     def weights(self, inputs: Tensor) -> Tensor:
         queries, keys, _ = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))

@@ -8,9 +8,10 @@ Shapes: K = R/N rows a source, query [R, T, Dq] folded to [N, K·T, Dq].
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from eyeline.nn.attention import Attention, Keys, masked_softmax
+from eyeline.nn.products import Linear
 from eyeline.nn.scores import Score
 
 
@@ -73,8 +74,8 @@ class LocalPredictive(WindowedAttention):
 
     def __init__(self, score: Score, window: int, query_size: int) -> None:
         super().__init__(score, window)
-        self.hidden = nn.Linear(query_size, query_size, bias=False)
-        self.place = nn.Linear(query_size, 1, bias=False)
+        self.hidden = Linear(query_size, query_size, bias=False)
+        self.place = Linear(query_size, 1, bias=False)
 
     def look(self, query: Tensor, keys: Keys) -> tuple[Tensor, Tensor]:
         rows, length = query.shape[:2]

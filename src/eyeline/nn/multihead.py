@@ -16,16 +16,20 @@ from eyeline.contracts import select
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.dropout import Dropout
+from eyeline.nn.products import Linear
+from eyeline.nn.unpadded import Unpadded
 
 
-def split_heads(vectors: Tensor, heads: int) -> Tensor:
-    """[R, H, T, E] from [R, T, H·E]."""
-    return vectors.view(*vectors.shape[:-1], heads, -1).transpose(1, 2)
+def split_heads(vectors: Tensor, heads: int, parts: int = 1, real: Unpadded | None = None) -> tuple[Tensor, ...]:
+    """`parts` times [R, H, T, E] from [R, T, parts·H·E], or from [M, parts·H·E] of `real` positions alone."""
+    if real is not None:
+        return real.split_heads(vectors, parts, heads)
+    return tuple(part.view(*part.shape[:-1], heads, -1).transpose(1, 2) for part in vectors.chunk(parts, -1))
 
 
-def join_heads(vectors: Tensor) -> Tensor:
-    """[R, T, H·E] from [R, H, T, E]."""
-    return vectors.transpose(1, 2).flatten(2)
+def join_heads(vectors: Tensor, real: Unpadded | None = None) -> Tensor:
+    """[R, T, H·E], or [M, H·E] of `real` positions alone, from [R, H, T, E]."""
+    return vectors.transpose(1, 2).flatten(2) if real is None else real.join_heads(vectors)
 
 
 def head_width(size: int, heads: int) -> int:
@@ -106,23 +110,35 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, size: int, heads: int, key_size: int | None = None, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.width = heads, head_width(size, heads)
-        self.query = glorot(nn.Linear(size, size))
-        self.keys_and_values = glorot(nn.Linear(size if key_size is None else key_size, 2 * size), blocks=2)
-        self.output = glorot(nn.Linear(size, size))
+        self.query = glorot(Linear(size, size))
+        self.keys_and_values = glorot(Linear(size if key_size is None else key_size, 2 * size), blocks=2)
+        self.output = glorot(Linear(size, size))
         self.dropout = Dropout(dropout)
 
-    def remember(self, states: Tensor, mask: Tensor) -> HeadKeys:
-        """Projects keys and values of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak."""
-        projected = self.keys_and_values(states.masked_fill(mask[..., None], 0.0))
-        projected = projected.masked_fill(mask[..., None], 0.0)  # the bias, too
-        keys, values = (split_heads(half, self.heads) for half in projected.chunk(2, -1))
+    def remember(self, states: Tensor, mask: Tensor, real: Unpadded | None = None) -> HeadKeys:
+        """Projects keys and values of a batch of sources, once. What is hidden is zeroed, so that not even NaN there can leak.
+
+        Args:
+            real: the positions that `mask` does not hide, where `states` are of these alone, [M, Dk].
+        """
+        hidden = mask[..., None]
+        if real is None:
+            states = states.masked_fill(hidden, 0.0)
+        projected = self.keys_and_values(states)
+        if real is None:
+            projected = projected.masked_fill(hidden, 0.0)  # the bias, too
+        keys, values = split_heads(projected, self.heads, 2, real)
         return HeadKeys(keys, values, mask)
 
-    def forward(self, query: Tensor, keys: HeadKeys) -> Tensor:
-        """[R, T, D] from `query` [R, T, D]: what each of its positions finds in its source."""
+    def forward(self, query: Tensor, keys: HeadKeys, real: Unpadded | None = None) -> Tensor:
+        """[R, T, D] from `query` [R, T, D]: what each of its positions finds in its source.
+
+        Args:
+            real: where `query` and the result are [M, D], of one row a source and without padding, where these stand.
+        """
         seen = visible(keys.mask)[:, None, None]
-        found = heads_attend(self._queries(query, keys), keys.keys, keys.values, seen, self.dropout)  # [N, H, K·T, E]
-        return self.output(join_heads(found).view(query.shape))  # type: ignore[no-any-return]
+        found = heads_attend(self._queries(query, keys, real), keys.keys, keys.values, seen, self.dropout)  # [N, H, K·T, E]
+        return self.output(join_heads(found, real).view(query.shape))  # type: ignore[no-any-return]
 
     def weights(self, query: Tensor, keys: HeadKeys) -> Tensor:
         """[R, H, T, S]: where each head looks from each position of `query` [R, T, D]. `forward` never makes them."""
@@ -131,7 +147,10 @@ class MultiHeadAttention(nn.Module):
         sources, heads, _, columns = weights.shape
         return weights.view(sources, heads, -1, query.shape[1], columns).transpose(1, 2).flatten(0, 1)
 
-    def _queries(self, query: Tensor, keys: HeadKeys) -> Tensor:
+    def _queries(self, query: Tensor, keys: HeadKeys, real: Unpadded | None = None) -> Tensor:
         """[N, H, K·T, E]: all queries of one source side by side."""
-        folded = self.query(query).view(keys.mask.shape[0], -1, self.heads * self.width)
-        return split_heads(folded, self.heads)
+        projected = self.query(query)
+        if real is None:
+            projected = projected.view(keys.mask.shape[0], -1, self.heads * self.width)
+        (queries,) = split_heads(projected, self.heads, real=real)
+        return queries

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from eyeline.nn.cells import Cell, by_hand
+from eyeline.nn.products import ROWS, laid_out, product
 from eyeline.nn.recurrent import Stack
 
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too
 MANY = {127: 2**14, 63: 2**12}  # by the reach of rows: numbers of a product of bytes, from which on oneDNN's pays
-ROWS = 16  # the number of rows that the layout is made for; measured: it serves 2 to 320 alike
 
 
 class Kept:
@@ -29,16 +29,6 @@ class Kept:
 
     def __deepcopy__(self, memo: Any) -> Kept:
         return self
-
-
-def laid_out(weights: Tensor) -> Any:
-    """[out, in] in the layout of oneDNN's kernels."""
-    return torch.ops.mkldnn._reorder_linear_weight(weights.contiguous(), ROWS)
-
-
-def product(input: Tensor, weights: Any, bias: Tensor | None) -> Tensor:
-    """[..., out] of `input` [..., in] and weights that `laid_out` has made."""
-    return torch.ops.mkldnn._linear_pointwise(input, weights, bias, "none", [], "")  # type: ignore[no-any-return]
 
 
 def as_learnt(input: Tensor) -> bool:

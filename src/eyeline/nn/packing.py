@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from eyeline.nn.cells import by_hand
 from eyeline.nn.packed import PackedLinear, PackedStack, RoundedLinear
+from eyeline.nn.products import ONEDNN, Linear
 from eyeline.nn.projected_values import PROJECTED, with_projected_values
 from eyeline.nn.recurrent import Stack
 
@@ -18,7 +19,7 @@ WIDE = 1024  # outputs from which on oneDNN's own layout pays: five times as fas
 
 def pack(model: nn.Module) -> nn.Module:
     """`model` itself, wide linear layers and recurrent stacks laid out for prediction; those on a CPU, in single precision."""
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if not ONEDNN:
         return model
     return _replaced(_with_stacks(model), PackedLinear, lambda linear: linear.out_features >= WIDE)
 
@@ -29,7 +30,7 @@ def round_weights(model: nn.Module) -> nn.Module:
     Recurrent cells, embeddings and what else is no linear layer keep their numbers; so does what reads a context in place of
     which projected values are summed.
     """
-    if torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if ONEDNN:
         _with_stacks(model)
     whole = {layer for module in model.modules() if isinstance(module, PROJECTED) for layer in module.readers()}
     return _replaced(model, RoundedLinear, lambda linear: linear not in whole)
@@ -59,6 +60,6 @@ def _on_cpu(weights: Tensor) -> bool:
 def _replaced(model: nn.Module, kind: Callable[[nn.Linear], nn.Linear], chosen: Callable[[nn.Linear], bool]) -> nn.Module:
     for module in list(model.modules()):
         for name, child in list(module.named_children()):
-            if type(child) is nn.Linear and _on_cpu(child.weight) and chosen(child):
+            if isinstance(child, nn.Linear) and type(child) in (nn.Linear, Linear) and _on_cpu(child.weight) and chosen(child):
                 setattr(module, name, kind(child))
     return model

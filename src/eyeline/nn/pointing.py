@@ -20,6 +20,7 @@ from eyeline.nn.decoders import Hidden, Parallel
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.heads import wide
+from eyeline.nn.products import Linear
 from eyeline.nn.recurrent import Encoding, RecurrentLayers, Stack
 from eyeline.nn.scores import Score
 
@@ -52,7 +53,7 @@ class Vectors(nn.Module):
 
     def __init__(self, numbers: int, size: int, dropout: float = 0.0) -> None:
         super().__init__()
-        self.map = nn.Linear(numbers, size)
+        self.map = Linear(numbers, size)
         self.end = nn.Parameter(torch.empty(size).normal_(std=size**-0.5))
         self.dropout = Dropout(dropout)
 

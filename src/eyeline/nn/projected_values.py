@@ -22,7 +22,8 @@ from eyeline.nn.attention import Keys
 from eyeline.nn.cells import by_hand
 from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.decoders import AttendThenStep, AttentionMemory, Fed, Hidden, Sequential
-from eyeline.nn.packed import Kept, PackedStack, as_learnt, laid_out, product
+from eyeline.nn.packed import Kept, PackedStack, as_learnt
+from eyeline.nn.products import laid_out, linear, product
 from eyeline.nn.readout import Affine, Gate, Maxout
 from eyeline.nn.recurrent import Encoding
 
@@ -68,7 +69,7 @@ class _Readers:
 
     def through(self, keys: Keys) -> Keys:
         """The same keys with values [N, S, ΣP], which have gone through all readers."""
-        return replace(keys, values=nn.functional.linear(keys.values, self.together))
+        return replace(keys, values=linear(keys.values, self.together))
 
     def parts(self, sums: Tensor) -> tuple[Tensor, ...]:
         """What each reads of the sums of such values [R, ΣP]."""
@@ -180,7 +181,7 @@ class ProjectedGated(_Projected, StepThenAttendGated):
         if not summed and not self._pays(embedded, memory):
             return super().advance(embedded, state, memory)
         cell, readout, gate = self._readers.each
-        of_cell = state.feed if summed else nn.functional.linear(state.feed, cell.of_context)
+        of_cell = state.feed if summed else linear(state.feed, cell.of_context)
         output, hidden = self._onward(cell.read(of_cell, embedded, state.hidden[:, 0, 0]), state.hidden)
         (of_cell, of_readout, of_gate), weights, looked = self._look(output, memory, state.looked)
         features = self.dropout(readout.read(of_readout, output))

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from eyeline.nn.products import Linear, linear
+
 
 class Maxout(nn.Module):
     """max over pairs of U [a; b; …]: the deep output of Bahdanau et al. 2015, A.2.2, and Cho et al. 2014, appendix A.2.
@@ -16,12 +18,12 @@ class Maxout(nn.Module):
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(input_size, 2 * size)
+        self.linear = Linear(input_size, 2 * size)
         self.size = size
 
     def forward(self, *vectors: Tensor) -> Tensor:
         """[..., size] from vectors [..., Dᵢ] whose widths sum to input_size."""
-        halves = nn.functional.linear(torch.cat(vectors, -1), *self.halves())
+        halves = linear(torch.cat(vectors, -1), *self.halves())
         return _LargerHalf.apply(halves)  # type: ignore[no-untyped-call, no-any-return]
 
     def halves(self) -> tuple[Tensor, Tensor]:
@@ -50,7 +52,7 @@ class Attentional(nn.Module):
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(input_size, size, bias=False)
+        self.linear = Linear(input_size, size, bias=False)
         nn.init.xavier_uniform_(self.linear.weight)
         self.size = size
 
@@ -64,7 +66,7 @@ class Affine(nn.Module):
 
     def __init__(self, input_size: int, size: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(input_size, size)
+        self.linear = Linear(input_size, size)
         self.size = size
 
     def forward(self, *vectors: Tensor) -> Tensor:
@@ -77,7 +79,7 @@ class Gate(nn.Module):
 
     def __init__(self, input_size: int) -> None:
         super().__init__()
-        self.linear = nn.Linear(input_size, 1)
+        self.linear = Linear(input_size, 1)
         nn.init.xavier_uniform_(self.linear.weight)
         nn.init.zeros_(self.linear.bias)
 

@@ -17,6 +17,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from eyeline.contracts import PAD, Source
 from eyeline.nn.cells import Cell, by_hand, plain
 from eyeline.nn.dropout import Dropout
+from eyeline.nn.products import Linear
 from eyeline.nn.recurrence import Places, read_layer
 
 
@@ -176,7 +177,7 @@ class DenseBridge(nn.Module):
         super().__init__()
         self.pairs = [max(0, layer + encoder_depth - decoder_depth) for layer in range(decoder_depth)]
         self.maps = nn.ModuleList(
-            nn.ModuleList(nn.Linear(encoder_size, decoder_size) for _ in range(planes)) for _ in range(decoder_depth)
+            nn.ModuleList(Linear(encoder_size, decoder_size) for _ in range(planes)) for _ in range(decoder_depth)
         )
 
     def forward(self, final: Tensor) -> Tensor:

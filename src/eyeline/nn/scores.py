@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from eyeline.errors import ConfigError
 from eyeline.nn.additive import additive_scores
+from eyeline.nn.products import Linear, linear
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class AdditiveScore(Score):
 
     def __init__(self, query_size: int, key_size: int, size: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_size, size)
-        self.key = nn.Linear(key_size, size, bias=False)
-        self.vector = nn.Linear(size, 1, bias=False)
+        self.query = Linear(query_size, size)
+        self.key = Linear(key_size, size, bias=False)
+        self.vector = Linear(size, 1, bias=False)
         self.size = size
 
     def project(self, keys: Tensor) -> Tensor:
@@ -75,15 +76,15 @@ class ConcatScore(Score):
 
     def __init__(self, query_size: int, key_size: int, size: int) -> None:
         super().__init__()
-        self.mix = nn.Linear(query_size + key_size, size, bias=False)
-        self.vector = nn.Linear(size, 1, bias=False)
+        self.mix = Linear(query_size + key_size, size, bias=False)
+        self.vector = Linear(size, 1, bias=False)
         self.query_size, self.size = query_size, size
 
     def project(self, keys: Tensor) -> Tensor:
-        return nn.functional.linear(keys, self.mix.weight[:, self.query_size :])
+        return linear(keys, self.mix.weight[:, self.query_size :])
 
     def forward(self, query: Tensor, projected: Tensor) -> Tensor:
-        mixed = nn.functional.linear(query, self.mix.weight[:, : self.query_size])
+        mixed = linear(query, self.mix.weight[:, : self.query_size])
         return additive_scores(mixed, projected, self.vector.weight[0])
 
     @property
@@ -128,7 +129,7 @@ class GeneralScore(Score):
 
     def __init__(self, query_size: int, key_size: int) -> None:
         super().__init__()
-        self.key = nn.Linear(key_size, query_size, bias=False)
+        self.key = Linear(key_size, query_size, bias=False)
         self.size = query_size
 
     def project(self, keys: Tensor) -> Tensor:
@@ -176,8 +177,8 @@ class ProjectedDotScore(Score):
 
     def __init__(self, query_size: int, key_size: int, rank: int) -> None:
         super().__init__()
-        self.query = nn.Linear(query_size, rank, bias=False)
-        self.key = nn.Linear(key_size, rank, bias=False)
+        self.query = Linear(query_size, rank, bias=False)
+        self.key = Linear(key_size, rank, bias=False)
         self.size = rank
 
     def project(self, keys: Tensor) -> Tensor:

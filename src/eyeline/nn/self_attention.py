@@ -1,8 +1,9 @@
 """Self-attention over everything, to both sides in an encoder, backwards with a cache in a decoder. Knows no layers.
 
 Two parts of one kind make a Transformer's self-attention; whatever keeps the two interfaces can stand in their place:
-`SelfAttention` (mask in, vectors out) and `CausalSelfAttention` (state in, state out). Shapes: inputs [R, T, D], weights
-[R, H, T, S], cached keys and values [R, H, P, E] for P past positions; mask [R, T] True = hidden; E = D/H.
+`SelfAttention` (mask in, vectors out) and `CausalSelfAttention` (state in, state out). Shapes: inputs [R, T, D], or [M, D] where
+padding is left out, weights [R, H, T, S], cached keys and values [R, H, P, E] for P past positions; mask [R, T] True = hidden;
+E = D/H.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from eyeline.nn.cache import Cache
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
+from eyeline.nn.products import Linear
+from eyeline.nn.unpadded import Unpadded
 
 
 class Heads(nn.Module):
@@ -32,18 +35,18 @@ class Heads(nn.Module):
     def __init__(self, size: int, heads: int, order: Order, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads, self.width, self.order = heads, head_width(size, heads), order
-        self.inward = glorot(nn.Linear(size, 3 * size), blocks=3)
-        self.outward = glorot(nn.Linear(size, size))
+        self.inward = glorot(Linear(size, 3 * size), blocks=3)
+        self.outward = glorot(Linear(size, size))
         self.dropout = Dropout(dropout)
 
-    def split(self, inputs: Tensor, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T]."""
-        queries, keys, values = (split_heads(part, self.heads) for part in self.inward(inputs).chunk(3, -1))
+    def split(self, inputs: Tensor, places: Tensor, real: Unpadded | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T], or of `real` ones [M, D]."""
+        queries, keys, values = split_heads(self.inward(inputs), self.heads, 3, real)
         return self.order.turn(queries, places), self.order.turn(keys, places), values
 
-    def join(self, found: Tensor) -> Tensor:
-        """[R, T, D] from [R, H, T, E]."""
-        return self.outward(join_heads(found))  # type: ignore[no-any-return]
+    def join(self, found: Tensor, real: Unpadded | None = None) -> Tensor:
+        """[R, T, D], or of `real` positions [M, D], from [R, H, T, E]."""
+        return self.outward(join_heads(found, real))  # type: ignore[no-any-return]
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor, bias: Tensor | None) -> Tensor:
         """[R, H, T, E]: softmax(Q Kᵀ / √E + bias) V where `seen` (broadcastable to [R, H, T, S]), of which no row is empty."""
@@ -60,9 +63,18 @@ class Heads(nn.Module):
 class BothWays(Heads, ABC):
     """Self-attention of an encoder."""
 
+    def forward(self, inputs: Tensor, mask: Tensor, real: Unpadded | None = None) -> Tensor:
+        """[B, S, D] from `inputs` [B, S, D]; what is hidden is looked at by nobody, and what it says itself means nothing.
+
+        Args:
+            real: the positions that `mask` does not hide, where `inputs` and the result are theirs alone, [M, D].
+        """
+        places = torch.arange(mask.shape[1], device=inputs.device)
+        return self.join(self.look(*self.split(inputs, places, real), mask), real)
+
     @abstractmethod
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        """[B, S, D] from `inputs` [B, S, D]; what is hidden is looked at by nobody, and what it says itself means nothing."""
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        """[B, H, S, E]: what each of the queries [B, H, S, E] finds."""
 
     @abstractmethod
     def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
@@ -72,17 +84,25 @@ class BothWays(Heads, ABC):
 class Causal(Heads, ABC):
     """Self-attention of a decoder: a position sees itself and what is before it."""
 
-    @abstractmethod
-    def start(self, rows: int, like: Tensor) -> Any:
-        """The state before the first position: a value with `select`, of the device and type of `like`."""
-
-    @abstractmethod
-    def forward(self, inputs: Tensor, past: Any, together: int = 1) -> tuple[Tensor, Any]:
+    def forward(self, inputs: Tensor, past: Any, together: int = 1, real: Unpadded | None = None) -> tuple[Tensor, Any]:
         """[R, T, D] from `inputs` [R, T, D], the T positions that follow on `past`, and the state after them.
 
         Args:
             together: how many rows are hypotheses of one source and lie together; it changes nothing but the time.
+            real: where `inputs` and the result are [M, D], without the padding of a batch, where these stand in it.
         """
+        length = inputs.shape[1] if real is None else real.length
+        places = torch.arange(past.length, past.length + length, device=inputs.device)
+        found, after = self.look(*self.split(inputs, places, real), past, together)
+        return self.join(found, real), after
+
+    @abstractmethod
+    def start(self, rows: int, like: Tensor) -> Any:
+        """The state before the first position: a value with `select` and a `length`, of the device and type of `like`."""
+
+    @abstractmethod
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, past: Any, together: int) -> tuple[Tensor, Any]:
+        """[R, H, T, E] what each of the queries [R, H, T, E] finds, and the state after the last."""
 
     @abstractmethod
     def weights(self, inputs: Tensor) -> Tensor:
@@ -92,11 +112,10 @@ class Causal(Heads, ABC):
 class SelfAttention(BothWays):
     """Every position looks at every other (Vaswani et al. 2017, section 3.2.3)."""
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        places = torch.arange(inputs.shape[1], device=inputs.device)
-        queries, keys, values = self.split(inputs, places)
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(mask.shape[1], device=mask.device)
         bias = self.order.bias(places, places, queries.dtype)
-        return self.join(self.attend(queries, keys, values, visible(mask)[:, None, None], bias))
+        return self.attend(queries, keys, values, visible(mask)[:, None, None], bias)
 
     def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[1], device=inputs.device)
@@ -111,19 +130,18 @@ class CausalSelfAttention(Causal):
         nothing = like.new_zeros(rows, self.heads, 0, self.width)
         return Cache(nothing, nothing)
 
-    def forward(self, inputs: Tensor, past: Cache | BeamCache, together: int = 1) -> tuple[Tensor, Cache | BeamCache]:
-        before = past.length
-        places = torch.arange(before + inputs.shape[1], device=inputs.device)  # of all keys; the last T are the queries'
-        queries, keys, values = self.split(inputs, places[before:])
+    def look(
+        self, queries: Tensor, keys: Tensor, values: Tensor, past: Cache | BeamCache, together: int
+    ) -> tuple[Tensor, Cache | BeamCache]:
+        before, length = past.length, queries.shape[2]
+        places = torch.arange(before + length, device=queries.device)  # of all keys; the last T are the queries'
         bias = self.order.bias(places[before:], places, queries.dtype)
-        if together > 1 and before and inputs.shape[1] == 1 and inputs.is_cpu and not torch.is_grad_enabled():
+        if together > 1 and before and length == 1 and queries.is_cpu and not torch.is_grad_enabled():
             return self._beams(queries, keys, values, past, bias, together)
         now = past.plain().followed(keys, values)
-        if bias is None and (before == 0 or len(places) == before + 1):  # the whole triangle, or its last row: no mask is made
-            found = heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0)  # [R, H, T, E]
-        else:
-            found = self.attend(queries, now.keys, now.values, places <= places[before:, None], bias)
-        return self.join(found), now
+        if bias is None and (before == 0 or length == 1):  # the whole triangle, or its last row: no mask is made
+            return heads_attend(queries, now.keys, now.values, None, self.dropout, causal=before == 0), now
+        return self.attend(queries, now.keys, now.values, places <= places[before:, None], bias), now
 
     def _beams(
         self, queries: Tensor, keys: Tensor, values: Tensor, past: Cache | BeamCache, bias: Tensor | None, together: int
@@ -132,7 +150,7 @@ class CausalSelfAttention(Causal):
         now = BeamCache.of(past, together).followed(keys, values)
         queries, keys, values, seen = now.asked(queries)
         bias = None if bias is None else bias.repeat_interleave(together, -1)
-        return self.join(now.answered(self.attend(queries, keys, values, seen, bias))), now
+        return now.answered(self.attend(queries, keys, values, seen, bias)), now
 
     def weights(self, inputs: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[1], device=inputs.device)

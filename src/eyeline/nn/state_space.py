@@ -18,6 +18,7 @@ from torch.nn.functional import silu, softplus
 from eyeline.contracts import PAD, Deferred, Source, Step, select
 from eyeline.nn.feedforward import PreNorm
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
+from eyeline.nn.products import Linear
 from eyeline.nn.scan import selective_scan
 from eyeline.nn.transformer import Encoded, LayerKeys, PlacedEmbedding
 
@@ -73,13 +74,13 @@ class SelectiveLayer(nn.Module):
         super().__init__()
         self.channels, self.state_size = channels, state_size
         self.rank = math.ceil(size / 16) if rank is None else rank
-        self.inward = nn.Linear(size, 2 * channels, bias=False)  # x and z
+        self.inward = Linear(size, 2 * channels, bias=False)  # x and z
         self.convolution = CausalConvolution(channels, convolution)
-        self.selection = nn.Linear(channels, self.rank + 2 * state_size, bias=False)  # what Δ is made of, B and C
-        self.step_size = nn.Linear(self.rank, channels)
+        self.selection = Linear(channels, self.rank + 2 * state_size, bias=False)  # what Δ is made of, B and C
+        self.step_size = Linear(self.rank, channels)
         self.log_decay = nn.Parameter(torch.arange(1, state_size + 1).log().repeat(channels, 1))  # [E, N] log(-A)
         self.skip = nn.Parameter(torch.ones(channels))
-        self.outward = nn.Linear(channels, size, bias=False)
+        self.outward = Linear(channels, size, bias=False)
         self._draw()
 
     def _draw(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from eyeline.contracts import PAD, Deferred, Source, Step, select
@@ -18,6 +19,7 @@ from eyeline.nn.feedforward import Residual
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.positions import Positions
 from eyeline.nn.self_attention import BothWays, Causal
+from eyeline.nn.unpadded import Unpadded
 
 
 class PlacedEmbedding(nn.Module):
@@ -45,9 +47,9 @@ class EncoderLayer(nn.Module):
         super().__init__()
         self.attention, self.feedforward, self.first, self.second = attention, feedforward, first, second
 
-    def forward(self, stream: Tensor, mask: Tensor) -> Tensor:
-        """[B, S, D] from [B, S, D]."""
-        stream = self.first.leave(stream, self.attention(self.first.enter(stream), mask))
+    def forward(self, stream: Tensor, mask: Tensor, real: Unpadded | None = None) -> Tensor:
+        """[B, S, D] from [B, S, D], or [M, D] from [M, D] of the `real` positions alone."""
+        stream = self.first.leave(stream, self.attention(self.first.enter(stream), mask, real))
         return self.second.leave(stream, self.feedforward(self.second.enter(stream)))
 
     def weights(self, stream: Tensor, mask: Tensor) -> Tensor:
@@ -76,10 +78,13 @@ class TransformerEncoder(nn.Module):
         self.layers: Any = nn.ModuleList(layers)
 
     def forward(self, source: Source) -> Encoded:
-        stream = self._read(source)
+        stream, mask = self._read(source), source.mask
+        real = Unpadded.of(mask) if self.training else None
+        stream = stream if real is None else real.pack(stream)
         for layer in self.layers:
-            stream = layer(stream, source.mask)
-        return Encoded(self.norm(stream), source.mask)
+            stream = layer(stream, mask, real)
+        states = self.norm(stream)
+        return Encoded(states if real is None else real.spread(states), mask)
 
     def maps(self, source: Source) -> dict[str, Tensor]:
         """`encoder.L` [B, H, S, S] for each layer L from 0: where each head looks."""
@@ -113,13 +118,14 @@ class DecoderLayer(nn.Module):
         self.attention, self.cross, self.feedforward = attention, cross, feedforward
         self.first, self.second, self.third = first, second, third
 
-    def forward(self, stream: Tensor, past: Any, keys: HeadKeys) -> tuple[Tensor, Any, Tensor]:
-        """The stream [R, T, D], the self-attention's state after it, and what cross-attention was asked [R, T, D]."""
-        together = len(stream) // len(keys.mask)
-        added, past = self.attention(self.first.enter(stream), past, together)
+    def forward(self, stream: Tensor, past: Any, keys: HeadKeys, real: Unpadded | None = None) -> tuple[Tensor, Any, Tensor]:
+        """The stream [R, T, D], the self-attention's state after it, and what cross-attention was asked [R, T, D]; with `real`
+        positions alone, of one row a source, [M, D] from [M, D]."""
+        together = len(stream) // len(keys.mask) if real is None else 1
+        added, past = self.attention(self.first.enter(stream), past, together, real)
         stream = self.first.leave(stream, added)
         query = self.second.enter(stream)
-        stream = self.second.leave(stream, self.cross(query, keys))
+        stream = self.second.leave(stream, self.cross(query, keys, real))
         return self.third.leave(stream, self.feedforward(self.third.enter(stream))), past, query
 
     def weights(self, stream: Tensor) -> Tensor:
@@ -176,7 +182,10 @@ class TransformerDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> LayerKeys:
         """Keys and values of every layer, once a source."""
-        return LayerKeys(tuple(layer.cross.remember(encoded.states, encoded.mask) for layer in self.layers))
+        states, mask = encoded.states, encoded.mask
+        real = Unpadded.of(mask) if self.training else None
+        states = states if real is None else real.pack(states)
+        return LayerKeys(tuple(layer.cross.remember(states, mask, real) for layer in self.layers))
 
     def start(self, memory: LayerKeys) -> LayerStates:
         first = memory.layers[0].keys
@@ -191,18 +200,30 @@ class TransformerDecoder(nn.Module):
 
     def advance(self, tokens: Tensor, state: LayerStates, memory: LayerKeys) -> tuple[Step, LayerStates]:
         """The steps after each of `tokens` [R, T], all at once, and the state after the last."""
-        return self.through(self.embedding(tokens, state.position), state, memory)
+        return self.through(self.embedding(tokens, state.position), state, memory, self.real(tokens, memory))
 
-    def through(self, stream: Tensor, state: LayerStates, memory: LayerKeys) -> tuple[Step, LayerStates]:
-        """The same from embedded tokens [R, T, D]."""
-        after, queries = [], []
+    def real(self, tokens: Tensor, memory: LayerKeys) -> Unpadded | None:
+        """Where in training the real ones of `tokens` [R, T] are: what follows the last that is not PAD is padding."""
+        if not self.training or len(tokens) != len(memory.mask):
+            return None
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        last = torch.where(tokens == PAD, 0, places).amax(1, keepdim=True)
+        return Unpadded.of(places > last)
+
+    def through(
+        self, stream: Tensor, state: LayerStates, memory: LayerKeys, real: Unpadded | None = None
+    ) -> tuple[Step, LayerStates]:
+        """The same from embedded tokens [R, T, D]; where only some are `real`, what is said at the others means nothing."""
+        after, queries, length = [], [], stream.shape[1]
+        stream = stream if real is None else real.pack(stream)
         for layer, past, keys in zip(self.layers, state.layers, memory.layers, strict=True):
-            stream, past, query = layer(stream, past, keys)
+            stream, past, query = layer(stream, past, keys, real)
             after.append(past)
             queries.append(query)
-        query, keys = queries[self.layer], memory.layers[self.layer]  # all that is held on to
-        shown = Deferred({"source": lambda: self._shown(query, keys)})
-        return Step(self.norm(stream), shown), LayerStates(tuple(after), state.position + stream.shape[1])
+        features, query, keys = self.norm(stream), queries[self.layer], memory.layers[self.layer]  # all that is held on to
+        features = features if real is None else real.spread(features)
+        shown = Deferred({"source": lambda: self._shown(query if real is None else real.spread(query), keys)})
+        return Step(features, shown), LayerStates(tuple(after), state.position + length)
 
     def maps(self, tokens: Tensor, memory: LayerKeys) -> dict[str, Tensor]:
         """For each layer L from 0, where each head looks from each of `tokens` [B, T]: `target.L` [B, H, T, T] at the target

@@ -97,7 +97,7 @@ class GatedTransformerDecoder(nn.Module):
     def advance(self, tokens: Tensor, state: LayerStates, memory: CopyMemory) -> tuple[Step, LayerStates]:
         """The steps after each of `tokens` [R, T], all at once, and the state after the last."""
         embedded = self.decoder.embedding(tokens, state.position)
-        step, after = self.decoder.through(embedded, state, memory.layers)
+        step, after = self.decoder.through(embedded, state, memory.layers, self.decoder.real(tokens, memory.layers))
         context, weights = self.look(step, memory.copying)
         return Step(step.features, {"source": weights}, self.gate(context, step.features, embedded)), after
 

@@ -48,11 +48,10 @@ class WindowSelfAttention(BothWays):
         super().__init__(size, heads, order, dropout)
         self.window = window
 
-    def forward(self, inputs: Tensor, mask: Tensor) -> Tensor:
-        queries, keys, values = self.split(inputs, torch.arange(inputs.shape[1], device=inputs.device))
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         sides = (self.window, self.window)
         keys, values = (pad(each, (0, 0, *sides)) for each in (keys, values))
-        return self.join(look_around(self, queries, keys, values, pad(mask, sides, value=True), *sides))
+        return look_around(self, queries, keys, values, pad(mask, sides, value=True), *sides)
 
     def weights(self, inputs: Tensor, mask: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[1], device=inputs.device)
@@ -67,7 +66,7 @@ class WindowCache:
 
     keys: Tensor  # [R, H, P, E]
     values: Tensor  # [R, H, P, E]
-    seen: int  # positions so far
+    length: int  # positions so far, those that are seen no more included
 
     def select(self, rows: Tensor) -> WindowCache:
         return select(self, rows)
@@ -84,16 +83,14 @@ class CausalWindowSelfAttention(Causal):
         nothing = like.new_zeros(rows, self.heads, 0, self.width)
         return WindowCache(nothing, nothing, 0)
 
-    def forward(self, inputs: Tensor, past: WindowCache, together: int = 1) -> tuple[Tensor, WindowCache]:
-        rows, length, _ = inputs.shape
-        places = torch.arange(past.seen, past.seen + length, device=inputs.device)
-        queries, keys, values = self.split(inputs, places)
+    def look(self, queries: Tensor, keys: Tensor, values: Tensor, past: WindowCache, together: int) -> tuple[Tensor, WindowCache]:
+        rows, _, length, _ = queries.shape
         keys, values = torch.cat([past.keys, keys], 2), torch.cat([past.values, values], 2)
-        now = WindowCache(keys[:, :, -self.window :], values[:, :, -self.window :], past.seen + length)
+        now = WindowCache(keys[:, :, -self.window :], values[:, :, -self.window :], past.length + length)
         missing = self.window - past.keys.shape[2]  # so many places of the first window are before the beginning
-        hidden = torch.arange(self.window + length, device=inputs.device).expand(rows, -1) < missing
+        hidden = torch.arange(self.window + length, device=queries.device).expand(rows, -1) < missing
         keys, values = (pad(each, (0, 0, missing, 0)) for each in (keys, values))
-        return self.join(look_around(self, queries, keys, values, hidden, self.window, 0)), now
+        return look_around(self, queries, keys, values, hidden, self.window, 0), now
 
     def weights(self, inputs: Tensor) -> Tensor:
         places = torch.arange(inputs.shape[1], device=inputs.device)
