@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from answers import LENGTHS, some_inputs, some_source
 from eyeline.contracts import Step
-from eyeline.nn import DotAttention, Keys, Stack, through_time
+from eyeline.nn import DotAttention, Keys, Stack
 from eyeline.nn.decoders import Sequential
-from eyeline.nn.products import ONEDNN
-from eyeline.nn.through_time import SOURCES, ThroughTime
+from eyeline.nn.through_time import ThroughTime
 from rungs import RUNGS, make
 
 SEQUENTIAL = [name for name in RUNGS if name.startswith(("bahdanau", "pointer-generator")) or "-fed-" in name]
@@ -44,7 +43,7 @@ def gradients(model: Any, step: Step) -> list[Tensor]:
     """Features, attention and gate, and the gradients of a random sum of them."""
     chance = torch.Generator().manual_seed(3)
     said = [step.features, step.attention["source"], *([] if step.gate is None else [step.gate])]
-    sum((each * torch.randn(each.shape, generator=chance, dtype=torch.float64).to(each.dtype)).sum() for each in said).backward()
+    sum((each * torch.randn(each.shape, generator=chance, dtype=each.dtype)).sum() for each in said).backward()
     return [*said, *(p.grad if p.grad is not None else torch.zeros_like(p) for p in model.parameters())]
 
 
@@ -160,28 +159,3 @@ def test_saturated_scores_stay_finite() -> None:
     step.features.sum().backward()
     assert torch.isfinite(step.features).all()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in model.parameters())
-
-
-@pytest.mark.skipif(not ONEDNN, reason="PyTorch is built without oneDNN")
-@pytest.mark.parametrize(
-    "rung", ["bahdanau-bi-lstm-1x2", "luong-dot-fed-rnn-2x1", "luong-concat-bi-fed-lstm-1x2", "pointer-generator-gru-2x2"]
-)
-def test_a_batch_that_onednn_multiplies_learns_the_same(rung: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In single precision, beside the plain loop in double; a GRU's columns differ, and it is multiplied as ever."""
-    model, dims = make(RUNGS[rung])
-    lengths = (LENGTHS * SOURCES)[:SOURCES]
-    source, inputs = some_source(dims, lengths), some_inputs(dims, SOURCES, 4)
-    used, real = [], through_time.product
-    monkeypatch.setattr(through_time, "product", lambda *given: used.append(given) or real(*given))
-    said = []
-    for learner in (copy.deepcopy(model), copy.deepcopy(model).double()):
-        memory, embedded, decoder = learner.encode(source), learner.decoder.embedding(inputs), learner.decoder
-        loop = ThroughTime.of(decoder.stack, decoder.attention, embedded)
-        assert loop is not None
-        fast = embedded.dtype == torch.float32
-        step = decoder.through_time(loop, embedded, memory) if fast else decoder.in_turn(embedded, memory)
-        said.append([each.detach().double() for each in gradients(learner, step)])
-    for ours, theirs in zip(*said, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4 * float(1 + theirs.abs().max()))
-    positions, layers = inputs.shape[1], decoder.stack.depth
-    assert len(used) == (0 if "gru" in rung else 2 * layers * positions)

@@ -21,11 +21,8 @@ from torch.autograd.function import once_differentiable
 from eyeline.nn.attention import Looking
 from eyeline.nn.cells import Cell, Weights, bend, by_hand, plain
 from eyeline.nn.looking import Look
-from eyeline.nn.products import laid_out, product, usual
 from eyeline.nn.recurrent import Stack
 from eyeline.nn.scores import Form
-
-SOURCES = 16  # a batch of a multiple of so many is multiplied by oneDNN
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,6 @@ class _Forward:
         self.of_symbols, self.of_feed = (part.t() for part in first.inward.tensor_split([E], 1))
         gates = self.record.gates[0].flatten(0, 1)[:, plan.cell.inward(D)]
         torch.addmm(first.bias, x.embedded.flatten(0, 1), self.of_symbols, out=gates)  # all positions at once
-        self.laid = [laid_out(each) for each in _together(plan, x)]
 
     def run(self) -> _Record:
         feed = self.x.feed
@@ -188,12 +184,10 @@ class _Forward:
             gates, states = record.gates[number][t], record.states[number]
             before = states[t - 1] if t else x.initial[number]
             if number:
-                gates[:, cell.inward(D)] = layer.bias
-            if self.laid:
-                gates += product(torch.cat([below, before[0]], 1), self.laid[number])
+                torch.addmm(layer.bias, below, layer.inward.t(), out=gates[:, cell.inward(D)])
             else:
-                gates[:, cell.inward(D)].addmm_(below, layer.inward.t() if number else self.of_feed)
-                gates[:, cell.recurrent(D)].addmm_(before[0], layer.recurrent.t())
+                gates[:, cell.inward(D)].addmm_(below, self.of_feed)
+            gates[:, cell.recurrent(D)].addmm_(before[0], layer.recurrent.t())
             cell.forward(gates, before, states[t])
             below = states[t, 0]
             if number < len(x.between) and (noise := x.between[number]) is not None:
@@ -236,7 +230,6 @@ class _Backward:
         self.slope = torch.zeros_like(x.initial)  # of the states, position after position
         self.feed = torch.zeros_like(x.feed)
         self.of_symbols, self.of_feed = x.layers[0].inward.tensor_split([x.embedded.shape[-1]], 1)
-        self.laid = [laid_out(each.t()) for each in _together(plan, x)]
 
     def run(self) -> tuple[Tensor | None, ...]:
         """The gradients of everything in `_Given`, in its order."""
@@ -276,16 +269,11 @@ class _Backward:
             layer, states, products = x.layers[number], record.states[number], self.products[number][t]
             before = states[t - 1] if t else x.initial[number]
             cell.backward(record.gates[number][t], before, states[t], self.slope[number], products)
-            if self.laid:
-                below, of_state = product(products, self.laid[number]).tensor_split([-D], 1)
-                self.slope[number, 0] += of_state
-            else:
-                below = products[:, cell.inward(D)] @ (layer.inward if number else self.of_feed)
-                self.slope[number, 0].addmm_(products[:, cell.recurrent(D)], layer.recurrent)
+            self.slope[number, 0].addmm_(products[:, cell.recurrent(D)], layer.recurrent)
             if number == 0:
-                self.feed = below
+                torch.mm(products[:, cell.inward(D)], self.of_feed, out=self.feed)
                 continue
-            noise = x.between[number - 1]
+            below, noise = products[:, cell.inward(D)] @ layer.inward, x.between[number - 1]
             self.slope[number - 1, 0] += below if noise is None else below * noise[t]
 
     def _of_looks(self) -> tuple[Tensor | None, ...]:
@@ -317,16 +305,6 @@ class _Backward:
             inward.sum((0, 1)),
             None if layer.rest is None else products[..., cell.inward(D).stop :].sum((0, 1)),
         )
-
-
-def _together(plan: _Plan, x: _Given) -> list[Tensor]:
-    """[G·D, F + D] for each layer: the weights of what a step reads and of the state, where one product of oneDNN's serves both.
-    They fill the same columns then, and the number of sources is one of few, since each is a kernel more."""
-    sources, D = x.feed.shape[0], x.initial.shape[-1]
-    if plan.cell.inward(D) != plan.cell.recurrent(D) or sources % SOURCES or not usual(x.feed, x.layers[0].inward):
-        return []
-    first = x.layers[0].inward[:, x.embedded.shape[-1] :]
-    return [torch.cat([layer.inward if number else first, layer.recurrent], 1) for number, layer in enumerate(x.layers)]
 
 
 def outer(left: Tensor, right: Tensor) -> Tensor:
