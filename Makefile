@@ -18,7 +18,7 @@ quickstart: .venv/installed
 	$(BIN)/eyeline quickstart --out runs/quickstart
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

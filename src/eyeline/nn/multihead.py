@@ -123,10 +123,9 @@ class MultiHeadAttention(nn.Module):
         """
         hidden = mask[..., None]
         if real is None:
-            states = states.masked_fill(hidden, 0.0)
-        projected = self.keys_and_values(states)
-        if real is None:
-            projected = projected.masked_fill(hidden, 0.0)  # the bias, too
+            projected = self.keys_and_values(states.masked_fill(hidden, 0.0)).masked_fill(hidden, 0.0)  # the bias, too
+        else:
+            projected = self.keys_and_values(states)
         keys, values = split_heads(projected, self.heads, 2, real)
         return HeadKeys(keys, values, mask)
 
