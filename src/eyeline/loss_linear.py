@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from eyeline.nn.products import product, usual
+from eyeline.products import product, usual
 
 LANES = 16  # slices are of multiples of this, both ways: a product into rows of an odd width takes a third longer on a CPU
 LEAST_SHARE = 1e-30  # of smaller probabilities single precision has no exact logarithm

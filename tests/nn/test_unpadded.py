@@ -13,8 +13,8 @@ from torch import Tensor
 from answers import LENGTHS, some_inputs, some_source
 from eyeline.contracts import PAD
 from eyeline.nn.multihead import join_heads, split_heads
-from eyeline.nn.products import BLOCK, MANY
 from eyeline.nn.unpadded import Unpadded
+from eyeline.products import BLOCK, MANY
 from rungs import RUNGS, make
 
 PACKED = [name for name, settings in RUNGS.items() if "transformer" in settings.architecture]

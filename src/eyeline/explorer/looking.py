@@ -21,7 +21,7 @@ from eyeline.nn import CoveredAttention, MultiHeadAttention, Score
 from eyeline.nn.attention import Keys, masked_softmax
 from eyeline.nn.coverage import CoveredKeys
 from eyeline.nn.decoders import AttentionMemory
-from eyeline.nn.multihead import HeadKeys, split_heads
+from eyeline.nn.multihead import split_heads
 from eyeline.nn.transformer_copying import CopyMemory
 from eyeline.search.candidates import best_allowed
 
@@ -120,8 +120,8 @@ def _watched(model: Seq2Seq) -> tuple[Seq2Seq, _Seen]:
 def _reader(steps: list[tuple[Tensor, Tensor]], values: list[Tensor], layers: int) -> Any:
     """A hook that reads what the heads of one layer do."""
 
-    def read(module: MultiHeadAttention, inputs: tuple[Tensor, HeadKeys], _: Tensor) -> None:
-        query, keys = inputs
+    def read(module: MultiHeadAttention, inputs: tuple[Any, ...], _: Tensor) -> None:
+        query, keys = inputs[:2]
         (queries,) = split_heads(module.query(query), module.heads)  # [1, H, 1, E]
         scores = queries @ keys.keys.transpose(2, 3) * module.width**-0.5  # [1, H, 1, S]
         weights = masked_softmax(scores, keys.mask[:, None, None])

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from eyeline.contracts import select
 from eyeline.nn.attention import Keys, masked_softmax
-from eyeline.nn.products import Linear
 from eyeline.nn.scores import Score
+from eyeline.products import Linear
 
 LEAST_FERTILITY = 1e-3  # a sigmoid that saturates at 0 would divide by it
 

@@ -68,4 +68,4 @@ class _Dropped(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         (mask,) = ctx.saved_tensors
-        return gradient.mul(mask) * ctx.scale, None, None
+        return gradient.mul(mask).mul_(ctx.scale), None, None

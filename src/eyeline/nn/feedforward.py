@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot
-from eyeline.nn.products import Linear
+from eyeline.products import Linear
 
 
 class FeedForward(nn.Module):

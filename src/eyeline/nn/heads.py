@@ -8,7 +8,7 @@ from torch.nn.functional import logsigmoid, pad
 
 from eyeline.contracts import Source, Step
 from eyeline.errors import UserError
-from eyeline.nn.products import Linear
+from eyeline.products import Linear
 
 LEAST_MASS = 1e-30  # attention that underflows to 0 on a symbol of the source leaves it possible: a finite log, a finite gradient
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from eyeline.nn.attention import Attention, Keys, masked_softmax
-from eyeline.nn.products import Linear
 from eyeline.nn.scores import Score
+from eyeline.products import Linear
 
 
 class WindowedAttention(Attention):

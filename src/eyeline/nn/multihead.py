@@ -16,8 +16,8 @@ from eyeline.contracts import select
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.dropout import Dropout
-from eyeline.nn.products import Linear
 from eyeline.nn.unpadded import Unpadded
+from eyeline.products import Linear
 
 
 def split_heads(vectors: Tensor, heads: int, parts: int = 1, real: Unpadded | None = None) -> tuple[Tensor, ...]:

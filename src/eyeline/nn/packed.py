@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from eyeline.nn.cells import Cell, by_hand
-from eyeline.nn.products import ROWS, laid_out, product
 from eyeline.nn.recurrent import Stack
+from eyeline.products import ROWS, laid_out, product
 
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too

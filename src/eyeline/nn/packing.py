@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from eyeline.nn.cells import by_hand
 from eyeline.nn.packed import PackedLinear, PackedStack, RoundedLinear
-from eyeline.nn.products import ONEDNN, Linear
 from eyeline.nn.projected_values import PROJECTED, with_projected_values
 from eyeline.nn.recurrent import Stack
+from eyeline.products import ONEDNN, Linear
 
 UNITS = 128  # of a recurrent layer, from which on its step pays: of an LSTM of 512 a quarter of the time for 5 rows, 0.85 for 320
 WIDE = 1024  # outputs from which on oneDNN's own layout pays: five times as fast for 5 rows, half as fast again for 320

@@ -20,9 +20,9 @@ from eyeline.nn.decoders import Hidden, Parallel
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding
 from eyeline.nn.heads import wide
-from eyeline.nn.products import Linear
 from eyeline.nn.recurrent import Encoding, RecurrentLayers, Stack
 from eyeline.nn.scores import Score
+from eyeline.products import Linear
 
 FIRST = len(RESERVED)  # the id of position 0
 

@@ -23,9 +23,9 @@ from eyeline.nn.cells import by_hand
 from eyeline.nn.copying import StepThenAttendGated
 from eyeline.nn.decoders import AttendThenStep, AttentionMemory, Fed, Hidden, Sequential
 from eyeline.nn.packed import Kept, PackedStack, as_learnt
-from eyeline.nn.products import laid_out, linear, product
 from eyeline.nn.readout import Affine, Gate, Maxout
 from eyeline.nn.recurrent import Encoding
+from eyeline.products import laid_out, linear, product
 
 BYTES = 10  # reading a number of a source's values takes as long as so many multiplications
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from eyeline.nn.products import Linear, linear
+from eyeline.products import Linear, linear
 
 
 class Maxout(nn.Module):

@@ -17,8 +17,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from eyeline.contracts import PAD, Source
 from eyeline.nn.cells import Cell, by_hand, plain
 from eyeline.nn.dropout import Dropout
-from eyeline.nn.products import Linear
 from eyeline.nn.recurrence import Places, read_layer
+from eyeline.products import Linear
 
 
 def _planes(cell: nn.RNNBase) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from eyeline.errors import ConfigError
 from eyeline.nn.additive import additive_scores
-from eyeline.nn.products import Linear, linear
+from eyeline.products import Linear, linear
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from eyeline.nn.cache import Cache
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
-from eyeline.nn.products import Linear
 from eyeline.nn.unpadded import Unpadded
+from eyeline.products import Linear
 
 
 class Heads(nn.Module):

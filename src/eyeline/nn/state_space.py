@@ -18,9 +18,9 @@ from torch.nn.functional import silu, softplus
 from eyeline.contracts import PAD, Deferred, Source, Step, select
 from eyeline.nn.feedforward import PreNorm
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
-from eyeline.nn.products import Linear
 from eyeline.nn.scan import selective_scan
 from eyeline.nn.transformer import Encoded, LayerKeys, PlacedEmbedding
+from eyeline.products import Linear
 
 LEAST_STEP, GREATEST_STEP = 0.001, 0.1  # Δ of a new layer, as in the paper (section 3.6)
 

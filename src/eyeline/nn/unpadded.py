@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from eyeline.nn.products import BLOCK, MANY
+from eyeline.products import BLOCK, MANY
 
 
 @dataclass(frozen=True)

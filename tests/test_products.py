@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear as plain
 
-from eyeline.nn import products
-from eyeline.nn.products import BLOCK, MANY, Linear, linear
+from eyeline import products
+from eyeline.products import BLOCK, MANY, Linear, linear
 
 needs_onednn = pytest.mark.skipif(not products.ONEDNN, reason="PyTorch is built without oneDNN")
 
