@@ -18,7 +18,7 @@ quickstart: .venv/installed
 	$(BIN)/eyeline quickstart --out runs/quickstart
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS)
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
