@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -17,10 +19,10 @@ def drawn(*shape: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape)))
 
 
-def answers(layer: object, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
+def answers(layer: Callable[..., Tensor], inputs: Tensor, weight: Tensor, bias: Tensor | None) -> list[Tensor]:
     """The product and the gradients of a random sum of it, in double precision."""
     given = [each.detach().clone().requires_grad_() for each in (inputs, weight, bias) if each is not None]
-    made = layer(*given)  # type: ignore[operator]
+    made = layer(*given)
     (made * drawn(*made.shape).to(made.dtype)).sum().backward()
     return [each.double() for each in (made.detach(), *(one.grad for one in given if one.grad is not None))]
 

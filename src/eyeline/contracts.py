@@ -122,7 +122,8 @@ class Decoder(Protocol[AnyMemory, AnyState]):
         ...
 
     def __call__(self, tokens: Tensor, memory: AnyMemory) -> Step:
-        """Teacher forcing over `tokens` [B, T], BEGIN first: as parallel as the mathematics allows. Same as stepping."""
+        """Teacher forcing over `tokens` [B, T], BEGIN first: as parallel as the mathematics allows. Same as stepping; in training
+        what is said after the last token of a row that is not PAD may mean nothing."""
         ...
 
 

@@ -61,6 +61,7 @@ from eyeline.nn.transformer import (
     TransformerEncoder,
 )
 from eyeline.nn.transformer_copying import CopyLook, CopyMemory, GatedTransformerDecoder, OwnLook, ShownLook
+from eyeline.nn.unpadded import Unpadded
 from eyeline.nn.window_attention import CausalWindowSelfAttention, WindowCache, WindowSelfAttention
 
 __all__ = [
@@ -162,6 +163,7 @@ __all__ = [
     "TransformerEncoder",
     "TwoWayLayer",
     "Unordered",
+    "Unpadded",
     "Vectors",
     "WindowCache",
     "WindowSelfAttention",

@@ -19,7 +19,7 @@ from eyeline.nn.feedforward import Residual
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.positions import Positions
 from eyeline.nn.self_attention import BothWays, Causal
-from eyeline.nn.unpadded import Unpadded
+from eyeline.nn.unpadded import Unpadded, pack, spread
 
 
 class PlacedEmbedding(nn.Module):
@@ -63,6 +63,7 @@ class Encoded:
 
     states: Tensor  # [B, S, D]
     mask: Tensor  # [B, S], True = hidden
+    real: Unpadded | None = None  # the other positions, where these alone were worked on
 
 
 class TransformerEncoder(nn.Module):
@@ -80,11 +81,10 @@ class TransformerEncoder(nn.Module):
     def forward(self, source: Source) -> Encoded:
         stream, mask = self._read(source), source.mask
         real = Unpadded.of(mask) if self.training else None
-        stream = stream if real is None else real.pack(stream)
+        stream = pack(stream, real)
         for layer in self.layers:
             stream = layer(stream, mask, real)
-        states = self.norm(stream)
-        return Encoded(states if real is None else real.spread(states), mask)
+        return Encoded(spread(self.norm(stream), real), mask, real)
 
     def maps(self, source: Source) -> dict[str, Tensor]:
         """`encoder.L` [B, H, S, S] for each layer L from 0: where each head looks."""
@@ -182,10 +182,8 @@ class TransformerDecoder(nn.Module):
 
     def remember(self, encoded: Encoded) -> LayerKeys:
         """Keys and values of every layer, once a source."""
-        states, mask = encoded.states, encoded.mask
-        real = Unpadded.of(mask) if self.training else None
-        states = states if real is None else real.pack(states)
-        return LayerKeys(tuple(layer.cross.remember(states, mask, real) for layer in self.layers))
+        states = pack(encoded.states, encoded.real)
+        return LayerKeys(tuple(layer.cross.remember(states, encoded.mask, encoded.real) for layer in self.layers))
 
     def start(self, memory: LayerKeys) -> LayerStates:
         first = memory.layers[0].keys
@@ -215,15 +213,14 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Step, LayerStates]:
         """The same from embedded tokens [R, T, D]; where only some are `real`, what is said at the others means nothing."""
         after, queries, length = [], [], stream.shape[1]
-        stream = stream if real is None else real.pack(stream)
+        stream = pack(stream, real)
         for layer, past, keys in zip(self.layers, state.layers, memory.layers, strict=True):
             stream, past, query = layer(stream, past, keys, real)
             after.append(past)
             queries.append(query)
-        features, query, keys = self.norm(stream), queries[self.layer], memory.layers[self.layer]  # all that is held on to
-        features = features if real is None else real.spread(features)
-        shown = Deferred({"source": lambda: self._shown(query if real is None else real.spread(query), keys)})
-        return Step(features, shown), LayerStates(tuple(after), state.position + length)
+        query, keys = queries[self.layer], memory.layers[self.layer]  # all that is held on to
+        shown = Deferred({"source": lambda: self._shown(spread(query, real), keys)})
+        return Step(spread(self.norm(stream), real), shown), LayerStates(tuple(after), state.position + length)
 
     def maps(self, tokens: Tensor, memory: LayerKeys) -> dict[str, Tensor]:
         """For each layer L from 0, where each head looks from each of `tokens` [B, T]: `target.L` [B, H, T, T] at the target

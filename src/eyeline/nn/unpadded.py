@@ -95,6 +95,16 @@ class Unpadded:
         return self._known[parts, heads]
 
 
+def pack(grid: Tensor, real: Unpadded | None) -> Tensor:
+    """The `real` positions of `grid` [R, T, D] alone, [M, D]; None: all of it, as it is."""
+    return grid if real is None else real.pack(grid)
+
+
+def spread(packed: Tensor, real: Unpadded | None) -> Tensor:
+    """What `pack` was given."""
+    return packed if real is None else real.spread(packed)
+
+
 class _Moved(torch.autograd.Function):
     """`rows` [A, E] at `there` [B], zero at `absent` of these. A row comes from one row at most, so that its gradient is read
     like the row itself, at `back` [A], zero at `missing` of these; nothing is summed."""
