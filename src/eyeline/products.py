@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-BLOCK = 128  # rows
+BLOCK = 64  # rows
 MANY = 1024  # rows, from which on a product is worth it
 NARROW = 16  # columns of the weights, below which it is not
 ROWS = 16  # the number of rows that a layout is made for; measured: it serves 2 to 320 alike
@@ -74,5 +74,5 @@ class _Linear(torch.autograd.Function):
         return (
             (gradient @ weight if twice else product(gradient, weight.t())) if of_inputs else None,
             rows.t() @ inputs.reshape(-1, inputs.shape[-1]) if of_weight else None,
-            rows.sum(0) if of_bias else None,
+            rows.new_ones(len(rows)) @ rows if of_bias else None,
         )

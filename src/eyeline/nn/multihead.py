@@ -78,10 +78,20 @@ def heads_attend(
         return scaled_dot_product_attention(queries, keys, values, attn_mask=seen, is_causal=causal, dropout_p=rate)
     if causal:
         seen = torch.ones(queries.shape[2], keys.shape[2], dtype=torch.bool, device=queries.device).tril()
-    scores = queries * queries.shape[-1] ** -0.5 @ keys.transpose(2, 3)
-    if seen is not None:
-        scores = scores.masked_fill(~seen, -torch.inf) if seen.dtype == torch.bool else scores + seen
+    scores = _scores(queries, keys, seen)
     return dropout(scores.softmax(-1)) @ values  # type: ignore[no-any-return]
+
+
+def _scores(queries: Tensor, keys: Tensor, seen: Tensor | None) -> Tensor:
+    """[R, H, T, S]: Q Kᵀ / √E + bias, added by the product itself: a mask is no pass more over the scores or their gradients."""
+    if seen is None:
+        return queries * queries.shape[-1] ** -0.5 @ keys.transpose(2, 3)  # type: ignore[no-any-return]
+    if seen.dtype == torch.bool:
+        seen = torch.zeros_like(seen, dtype=queries.dtype).masked_fill_(~seen, -torch.inf)
+    rows, heads, length, width = queries.shape
+    added = seen.expand(rows, heads, *seen.shape[-2:]).flatten(0, 1)
+    found = torch.baddbmm(added, queries.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2), alpha=width**-0.5)
+    return found.view(rows, heads, length, -1)
 
 
 @dataclass(frozen=True)
