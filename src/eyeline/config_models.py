@@ -10,7 +10,7 @@ from eyeline.config_base import Real, Settings, Whole
 
 # What a model's output ids mean: entries of the target vocabulary; these and the source's own symbols; positions of the source.
 Outputs = Literal["vocabulary", "copies", "positions"]
-Coverage = Literal["none", "sum", "fertility", "gated"]
+Coverage = Literal["none", "sum", "fertility", "gated", "location"]
 
 
 class Architecture(Settings):
@@ -69,7 +69,7 @@ class BahdanauSettings(RecurrentSettings):
     attention_size: Whole = Field(256, ge=1)
     """width of the additive score"""
     coverage: Coverage = "none"
-    """what attention knows of where it has looked; none, sum (See 2017), fertility or gated (Tu 2016)"""
+    """what attention knows of where it has looked; none, sum (See 2017), fertility, gated (Tu 2016), location (Chorowski 2015)"""
 
 
 class LuongSettings(RecurrentSettings):
@@ -84,7 +84,7 @@ class LuongSettings(RecurrentSettings):
     window: Whole = Field(10, ge=1)
     """local-m, local-p: D, how far the window reaches to either side"""
     coverage: Coverage = "none"
-    """what attention knows of where it has looked: none, sum (See 2017), fertility or gated (Tu 2016)"""
+    """what attention knows of where it has looked: none, sum (See 2017), fertility, gated (Tu 2016), location (Chorowski 2015)"""
     input_feeding: bool = True
     """feed the attentional vector to the next step; without it all target positions are trained at once"""
 
@@ -122,7 +122,7 @@ class PointerGeneratorSettings(RecurrentSettings):
     attention_size: Whole = Field(256, ge=1)
     """width of the additive score"""
     coverage: Coverage = "sum"
-    """what attention knows of where it has looked: none, sum (See 2017), fertility or gated (Tu 2016)"""
+    """what attention knows of where it has looked: none, sum (See 2017), fertility, gated (Tu 2016), location (Chorowski 2015)"""
 
 
 class AttentiveSettings(Architecture):

@@ -112,6 +112,27 @@ def fertility_cut_from_the_graph(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(coverage.FertilityCoverage, "know", lambda self, states: real(self, states).detach())
 
 
+@fault("coverage-location-bahdanau-bi-lstm", "float64_equals_the_reference_formula")
+def neighbours_the_wrong_way_round(patch: pytest.MonkeyPatch) -> None:
+    real = coverage.LocationCoverage.forward
+
+    def forward(self: Any, before: Tensor, weights: Tensor, query: Tensor, known: None) -> Tensor:
+        said = real(self, before, weights, query, known)
+        return torch.cat([said[..., :1], said[..., 1:].flip(-1)], -1)
+
+    patch.setattr(coverage.LocationCoverage, "forward", forward)
+
+
+@fault("coverage-location-luong-dot-bi-fed-gru", "float64_equals_the_reference_formula")
+def location_of_the_last_look_alone(patch: pytest.MonkeyPatch) -> None:
+    real = coverage.LocationCoverage.forward
+    patch.setattr(
+        coverage.LocationCoverage,
+        "forward",
+        lambda self, before, weights, query, known: real(self, torch.zeros_like(before), weights, query, known),
+    )
+
+
 @fault("coverage-gated-luong-general-bi-lstm", "float64_equals_the_reference_formula")
 def gates_the_wrong_way_round(patch: pytest.MonkeyPatch) -> None:
     real = coverage.GatedCoverage.forward

@@ -18,6 +18,7 @@ from eyeline.nn import (
     FertilityCoverage,
     GatedCoverage,
     GeneralScore,
+    LocationCoverage,
     ProjectedDotScore,
     ScaledDotScore,
     SumCoverage,
@@ -29,6 +30,7 @@ KINDS: dict[str, Callable[[], Coverage]] = {
     "sum": SumCoverage,
     "fertility": lambda: FertilityCoverage(WIDTH),
     "gated": lambda: GatedCoverage(WIDTH, WIDTH, 3),
+    "location": lambda: LocationCoverage(1),
 }
 SCORES: dict[str, Callable[[], Any]] = {
     "additive": lambda: AdditiveScore(WIDTH, WIDTH, 5),
@@ -126,7 +128,7 @@ def test_hidden_columns_have_no_coverage_and_nan_stays_in_them(kind: str) -> Non
     hidden = mask.repeat_interleave(K, 0)
     assert torch.isfinite(after).all()
     assert not after[hidden].any()
-    assert after[~hidden].all()
+    assert after[~hidden].any(-1).all()
     clean = attention.remember(states, mask)
     wanted = attention.attend(query, clean, attention.start(clean).repeat_interleave(K, 0))
     torch.testing.assert_close((*said, after), wanted)
@@ -174,6 +176,16 @@ def test_a_fertility_of_one_half_counts_looks_double() -> None:
         torch.zeros(1, 1, 3, 1), torch.tensor([[[0.25, 0.75, 0.0]]]), torch.zeros(1, 1, 1), mine.know(torch.randn(1, 3, WIDTH))
     )
     torch.testing.assert_close(after.flatten(), torch.tensor([0.5, 1.5, 0.0]))
+
+
+def test_a_location_is_the_sum_and_the_last_look_around_each_position() -> None:
+    mine = LocationCoverage(1)
+    looks = torch.tensor([[0.7, 0.2, 0.1], [0.0, 0.4, 0.6]])
+    after = torch.zeros(1, 1, 3, mine.size)
+    for look in looks:
+        after = mine(after, look[None, None], torch.zeros(1, 1, 1), None)
+    wanted = torch.tensor([[0.7, 0.0, 0.0, 0.4], [0.6, 0.0, 0.4, 0.6], [0.7, 0.4, 0.6, 0.0]])
+    torch.testing.assert_close(after[0, 0], wanted)
 
 
 @pytest.mark.parametrize("logit", [-1e4, 1e4])

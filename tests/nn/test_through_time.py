@@ -17,7 +17,7 @@ from eyeline.nn.through_time import ThroughTime
 from rungs import RUNGS, make
 
 SEQUENTIAL = [name for name in RUNGS if name.startswith(("bahdanau", "pointer-generator")) or "-fed-" in name]
-PLAIN = ("coverage", "sum", "fertility", "gated", "local", "transformer")  # what has no derivatives of its own
+PLAIN = ("coverage", "sum", "fertility", "gated", "location", "local", "transformer")  # what has no derivatives of its own
 BY_HAND = [name for name in SEQUENTIAL if not any(part in name for part in PLAIN)]
 
 

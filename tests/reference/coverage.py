@@ -19,6 +19,7 @@ from .models import bridge, deep_output, encode, move
 Settings = BahdanauSettings | LuongSettings
 LOOK = "decoder.attention"
 FERTILITY = 2.0  # N of Tu et al. 2016
+REACH = 2  # positions to either side that `location` knows of
 
 
 def log_probabilities(
@@ -42,7 +43,7 @@ def log_probabilities(
             alpha = look(settings, weights, query, states, covered)
             context = attention.weighted_sum(alpha, np.stack(states))
             fed = features = attentional(context, query, weights["decoder.readout.linear.weight"])
-        covered = [after(settings, weights, *one, query) for one in zip(covered, alpha, states, strict=True)]
+        covered = [after(settings, weights, c, alpha, j, h, query) for j, (c, h) in enumerate(zip(covered, states, strict=True))]
         answers.append(log_softmax(weights["head.project.weight"] @ features + weights["head.project.bias"]))
         looked.append(alpha)
     return np.stack(answers), np.stack(looked)
@@ -69,9 +70,13 @@ def score(settings: Settings, weights: Mapping[str, Array], q: Array, h: Array, 
     return query @ (key + term) / scale
 
 
-def after(settings: Settings, weights: Mapping[str, Array], c: Array, alpha: float, h: Array, q: Array) -> Array:
-    """One position's coverage after a look: Σ α; Σ α / Φ with Φ = N σ(U h); or a GRU that reads α, h and the query."""
-    at = f"{LOOK}.coverage"
+def after(settings: Settings, weights: Mapping[str, Array], c: Array, looked: Array, j: int, h: Array, q: Array) -> Array:
+    """Coverage of position j after a look: Σ α; Σ α / Φ with Φ = N σ(U h); Σ α and the α of the positions around it; or a GRU
+    that reads α, h and the query."""
+    at, alpha = f"{LOOK}.coverage", looked[j]
+    if settings.coverage == "location":
+        around = [looked[at] if 0 <= at < len(looked) else 0.0 for at in range(j - REACH, j + REACH + 1)]
+        return np.array([c[0] + alpha, *around])
     if settings.coverage == "sum":
         return c + alpha
     if settings.coverage == "fertility":

@@ -26,6 +26,8 @@ SETTINGS: dict[str, Any] = {
     "coverage-sum-bahdanau-bi-gru": _bahdanau("sum", "gru", 1, 1, True),
     "coverage-fertility-bahdanau-lstm": _bahdanau("fertility", "lstm", 1, 2, False),
     "coverage-gated-bahdanau-bi-rnn": _bahdanau("gated", "rnn", 2, 1, True),
+    "coverage-location-bahdanau-bi-lstm": _bahdanau("location", "lstm", 1, 1, True),
+    "coverage-location-luong-dot-bi-fed-gru": _luong("location", "dot", "gru", True, True),
     "coverage-sum-luong-general-rnn": _luong("sum", "general", "rnn", False, False),
     "coverage-sum-luong-concat-bi-fed-lstm": _luong("sum", "concat", "lstm", True, True),
     "coverage-fertility-luong-concat-gru": _luong("fertility", "concat", "gru", False, False),

@@ -81,7 +81,7 @@ def observe(model: Seq2Seq, source: Source, target: Sequence[int]) -> Observed:
         state = twin.decoder.start(memory)
         for before, token in zip([BEGIN, *target], target, strict=False):
             if covers:
-                coverage.append(_amount(state.looked[0]))
+                coverage.append(twin.decoder.attention.coverage.amount(state.looked[0]).float().cpu())
             step, state = twin.decoder.step(torch.tensor([before], device=source.ids.device), state, memory)
             looked = step.attention["source"][0].float().cpu() if "source" in step.attention else None
             gate = None if step.gate is None else float(step.gate.float().sigmoid())
@@ -96,11 +96,6 @@ def _said(log_probs: Tensor, token: int, gate: float | None, looked: Tensor | No
     values, ids = best_allowed(log_probs, LIKELIEST, [PAD, BEGIN])
     found = [(number, value) for number, value in zip(ids[0].tolist(), values[0].tolist(), strict=True) if value > -torch.inf]
     return Said(float(log_probs[0, token]), found[:LIKELIEST], gate, looked)
-
-
-def _amount(coverage: Tensor) -> Tensor:
-    """[S] of [S, C]."""
-    return (coverage[:, 0] if coverage.shape[1] == 1 else coverage.norm(dim=1)).float().cpu()
 
 
 def _watched(model: Seq2Seq) -> tuple[Seq2Seq, _Seen]:

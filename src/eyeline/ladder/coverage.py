@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from eyeline.nn import Attention, Coverage, CoveredAttention, FertilityCoverage, GatedCoverage, Looking, SumCoverage
+from eyeline.nn import (
+    Attention,
+    Coverage,
+    CoveredAttention,
+    FertilityCoverage,
+    GatedCoverage,
+    LocationCoverage,
+    Looking,
+    SumCoverage,
+)
 
 COVERAGES: dict[str, Callable[[int, int], Coverage]] = {  # from the widths of query and keys
     "sum": lambda query, key: SumCoverage(),
     "fertility": lambda query, key: FertilityCoverage(key),
     "gated": GatedCoverage,
+    "location": lambda query, key: LocationCoverage(),
 }
 
 

@@ -16,7 +16,15 @@ from eyeline.nn.attention import (
 from eyeline.nn.beam_cache import BeamCache
 from eyeline.nn.cache import Cache
 from eyeline.nn.copying import StepThenAttendGated
-from eyeline.nn.coverage import Coverage, CoveredAttention, CoveredKeys, FertilityCoverage, GatedCoverage, SumCoverage
+from eyeline.nn.coverage import (
+    Coverage,
+    CoveredAttention,
+    CoveredKeys,
+    FertilityCoverage,
+    GatedCoverage,
+    LocationCoverage,
+    SumCoverage,
+)
 from eyeline.nn.decoders import AttendThenStep, ContextEveryStep, StateOnly, StepThenAttend, StepThenAttendFed
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
@@ -117,6 +125,7 @@ __all__ = [
     "LinearSelfAttention",
     "LocalMonotonic",
     "LocalPredictive",
+    "LocationCoverage",
     "Looking",
     "Maxout",
     "MultiHeadAttention",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from eyeline.contracts import select
 from eyeline.nn.attention import Keys, masked_softmax
@@ -32,6 +33,10 @@ class Coverage(nn.Module, ABC):
     @abstractmethod
     def forward(self, coverage: Tensor, weights: Tensor, query: Tensor, known: Tensor | None) -> Tensor:
         """Coverage [N, K, S, C] after a look with `weights` [N, K, S] and `query` [N, K, Dq], from the coverage before it."""
+
+    def amount(self, coverage: Tensor) -> Tensor:
+        """[...] from `coverage` [..., C]: one number for people to look at, here the first."""
+        return coverage[..., 0]
 
 
 class SumCoverage(Coverage):
@@ -73,6 +78,28 @@ class FertilityCoverage(Coverage):
         return coverage + weights[..., None] / known[:, None]
 
 
+class LocationCoverage(Coverage):
+    """Σ_{t'<t} α_t'j, and beside it the last look around j: α_{t-1,j-r} … α_{t-1,j+r}, of which those beyond the source are 0.
+
+    Chorowski et al. 2015, section 2.2: a score that knows where its neighbours were looked at can move on by one. Equations 8 and
+    9 map these windows twice, by filters F and by U; both are linear, and here one map. They have no sum.
+
+    Args:
+        reach: r.
+    """
+
+    def __init__(self, reach: int = 2) -> None:
+        super().__init__()
+        self.reach, self.size = reach, 2 + 2 * reach
+
+    def know(self, states: Tensor) -> None:
+        return None
+
+    def forward(self, coverage: Tensor, weights: Tensor, query: Tensor, known: Tensor | None) -> Tensor:
+        around = pad(weights, (self.reach, self.reach)).unfold(-1, 2 * self.reach + 1, 1)  # [N, K, S, 2r + 1]
+        return torch.cat([coverage[..., :1] + weights[..., None], around], -1)
+
+
 class GatedCoverage(Coverage):
     """C_tj = GRU(C_{t-1,j}; α_{t-1,j}, h_j, query): the neural coverage of Tu et al. 2016, section 3.1, a vector for each h_j.
 
@@ -105,6 +132,10 @@ class GatedCoverage(Coverage):
         reset, update = (reset + old_reset).sigmoid(), (update + old_update).sigmoid()
         after: Tensor = update * coverage + (1 - update) * (new + reset * old).tanh()
         return after
+
+    def amount(self, coverage: Tensor) -> Tensor:
+        """The length of the vector."""
+        return coverage.norm(dim=-1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
