@@ -99,7 +99,7 @@ FAMILIES = {
         architecture="bahdanau",
         settings={**TO_SYMBOLS, **WIDTHS, "model.dropout": "0.35", **LEARNING},
         sizes=(
-            Size(1_000, 100, {"training.batch_tokens": "256", "training.validate_every": "150"}),
+            Size(1_000, 50, {"training.batch_tokens": "256", "training.validate_every": "150", "model.coverage": "location"}),
             Size(10_000, 40, {"training.batch_tokens": "1024", "training.validate_every": "400"}),
             Size(100_000, 20, {"training.batch_tokens": "2048", "training.validate_every": "400"}),
         ),
