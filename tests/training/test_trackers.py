@@ -121,7 +121,7 @@ def test_an_unknown_one_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_tensorboard_has_texts_and_heat_maps(tmp_path: Path) -> None:
+def test_tensorboard_has_texts_and_heat_maps(tmp_path: Path, pictures: None) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     pytest.importorskip("matplotlib")
     train(settings(tmp_path, training=TRAINING), tmp_path / "run")
