@@ -14,7 +14,7 @@ from eyeline.contracts import UNKNOWN, Source
 
 from . import attention
 from .cells import Array, log_softmax, sigmoid
-from .coverage import after
+from .coverage import after_a_look
 from .models import bridge, encode, move
 
 LOOK = "decoder.attention"
@@ -37,7 +37,7 @@ def log_probabilities(
         alpha = attention.softmax(np.array([score(weights, s, h, c) for h, c in zip(states, covered, strict=True)]))
         context = attention.weighted_sum(alpha, np.stack(states))
         if size:
-            covered = [after(settings, weights, *one, s) for one in zip(covered, alpha, states, strict=True)]
+            covered = after_a_look(settings, weights, covered, alpha, states, s)
         p = mixture(generated(weights, s, context), gate(weights, context, s, e), alpha, symbols, source.extra)
         answers.append(np.array([np.log(each) if each else -np.inf for each in p]))
         looked.append(alpha)

@@ -43,7 +43,7 @@ def log_probabilities(
             alpha = look(settings, weights, query, states, covered)
             context = attention.weighted_sum(alpha, np.stack(states))
             fed = features = attentional(context, query, weights["decoder.readout.linear.weight"])
-        covered = [after(settings, weights, c, alpha, j, h, query) for j, (c, h) in enumerate(zip(covered, states, strict=True))]
+        covered = after_a_look(settings, weights, covered, alpha, states, query)
         answers.append(log_softmax(weights["head.project.weight"] @ features + weights["head.project.bias"]))
         looked.append(alpha)
     return np.stack(answers), np.stack(looked)
@@ -68,6 +68,14 @@ def score(settings: Settings, weights: Mapping[str, Array], q: Array, h: Array, 
     query = weights[f"{at}.query.weight"] @ q if settings.score == "projected-dot" else q
     scale = len(key) ** 0.5 if settings.score in ("scaled-dot", "projected-dot") else 1.0
     return query @ (key + term) / scale
+
+
+def after_a_look(
+    settings: Settings, weights: Mapping[str, Array], covered: list[Array], looked: Array, states: list[Array], q: Array
+) -> list[Array]:
+    """The coverage of each position after a look with the weights `looked` [S] from q."""
+    before = zip(covered, states, strict=True)
+    return [after(settings, weights, c, looked, j, h, q) for j, (c, h) in enumerate(before)]
 
 
 def after(settings: Settings, weights: Mapping[str, Array], c: Array, looked: Array, j: int, h: Array, q: Array) -> Array:

@@ -53,6 +53,7 @@ SETTINGS: dict[str, Any] = {
     "pointer-generator-sum-gru-2x1": _settings("sum", "gru", 2, 1, False),
     "pointer-generator-fertility-bi-gru-1x1": _settings("fertility", "gru", 1, 1, True),
     "pointer-generator-gated-rnn-1x2": _settings("gated", "rnn", 1, 2, False),
+    "pointer-generator-location-bi-gru-1x1": _settings("location", "gru", 1, 1, True),
 }
 FAMILY = Family(
     SETTINGS,
