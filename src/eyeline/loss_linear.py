@@ -79,7 +79,7 @@ class _LinearLoss(torch.autograd.Function):
                 shares.scatter_add_(1, gold, shares.new_full(gold.shape, plan.smoothing - 1.0))
                 of_features.index_copy_(0, chosen, (shares @ even).sub_(mean, alpha=plan.smoothing))
                 of_weight.addmm_(shares.t(), read)
-                of_bias.addmv_(shares.t(), shares.new_ones(len(shares)))
+                of_bias.addmv_(shares.t(), shares.new_ones(len(shares)))  # a sum, which takes half as long again
         if plan.learning and plan.smoothing:
             of_weight -= thin * features.index_select(0, plan.places).sum(0)
             of_bias -= thin * len(plan.places)

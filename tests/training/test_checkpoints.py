@@ -280,7 +280,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path) -> None:
+def test_a_disk_that_is_really_full(small_disk: Path, tmp_path: Path, pictures: None) -> None:
     seldom = {"steps": 60, "checkpoint_every": 5, "validate_every": 60}  # pictures take room, too
     config = settings(tmp_path, training={**seldom, "keep_checkpoints": 100})
     with pytest.raises(UserError, match=f"cannot write: No space left on device .{small_disk}/run"):

@@ -96,7 +96,7 @@ def test_every_write_of_a_save(tmp_path: Path, disk: Disk) -> None:
     assert unseen <= 2
 
 
-def test_any_write_of_a_run(tmp_path: Path, disk: Disk) -> None:
+def test_any_write_of_a_run(tmp_path: Path, disk: Disk, pictures: None) -> None:
     """Settings, tokenizers, journal, checkpoints, snapshots, best weights, model card."""
     training = {"steps": 6, "checkpoint_every": 2, "validate_every": 3, "keep_checkpoints": 1, "average": "last-2"}
     config = settings(tmp_path, training=training)
