@@ -41,6 +41,7 @@ from answers import (
     teacher,
     wider,
 )
+from battery_joining import joined_equals_apart
 from eyeline.contracts import PAD
 from eyeline.nn import Dropout
 
@@ -384,6 +385,7 @@ CHECKS: dict[str, Callable[[Any, Dims], None]] = {
         what_is_handed_on_changes_and_is_read,
         a_step_leaves_its_arguments_alone,
         select_equals_recomputing,
+        joined_equals_apart,
         save_and_load_change_nothing,
         an_empty_source_stays_finite,
         nan_in_hidden_states_stays_there,

@@ -8,38 +8,61 @@ D width, H heads, L layers, V vocabulary, X extended vocabulary. A mask is True 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, Self, TypeVar, runtime_checkable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Annotated, Any, Protocol, Self, TypeVar, get_type_hints, runtime_checkable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 PAD, UNKNOWN, BEGIN, END = 0, 1, 2, 3  # the reserved ids; text never turns into PAD, BEGIN or END
 RESERVED = ("<pad>", "<unk>", "<s>", "</s>")  # how they are written for people
 
 
 @dataclass(frozen=True)
-class Source:
+class Along:
+    """Marks a field that has source positions, as `Annotated[Tensor, Along(axis)]`: `join` makes them equally many."""
+
+    axis: int
+    beyond: bool = False  # what fills positions that are added
+    before: int = 0  # entries that stand in front of the positions
+
+
+class Rows:
+    """A value of which rows are taken, and behind which others are put: a dataclass of batch-first tensors. What else may stand
+    in one says `select`."""
+
+    def select(self, rows: Tensor) -> Self:
+        return select(self, rows)
+
+    def joined(self, others: Sequence[Self], width: int) -> Self:
+        return join([self, *others], width)
+
+
+@dataclass(frozen=True)
+class Source(Rows):
     """A batch of source sequences. Each ends with END; what lies beyond `lengths` is never looked at.
 
     Extended ids are those of the target vocabulary and, from V upwards, one for each symbol of this source that it does not hold:
     the same symbol of one source has the same one, another source may use it for another symbol.
     """
 
-    ids: Tensor  # [B, S] long
+    ids: Annotated[Tensor, Along(1)]  # [B, S] long
     lengths: Tensor  # [B] long, on the CPU or the device of `ids`; END counted
-    copy_ids: Tensor | None = None  # [B, S] long: the extended id of each symbol, for rungs that copy
+    copy_ids: Annotated[Tensor | None, Along(1)] = None  # [B, S] long: the extended id of each symbol, for rungs that copy
     extra: int = 0  # X - V: the most symbols that a source of the batch adds to the target vocabulary
-    values: Tensor | None = None  # [B, S, F] float: the elements of real-valued sources, of no meaning at END
+    values: Annotated[Tensor | None, Along(1)] = None  # [B, S, F] float: the elements of real-valued sources; no meaning at END
 
     @property
     def mask(self) -> Tensor:
         """[B, S], True where hidden: made from the lengths, so that garbage in the padding changes nothing."""
         return torch.arange(self.ids.shape[1], device=self.ids.device) >= self.lengths.to(self.ids.device)[:, None]
 
-    def select(self, rows: Tensor) -> Source:
-        return select(self, rows)
+    def joined(self, others: Sequence[Source], width: int) -> Source:
+        extra = max(each.extra for each in (self, *others))
+        return join([replace(each, extra=extra) for each in (self, *others)], width)
 
     def to(self, device: torch.device | str) -> Source:
         copies = None if self.copy_ids is None else self.copy_ids.to(device)
@@ -86,7 +109,13 @@ class State(Protocol):
     """What a decoder hands from one step to the next: a value, batch first. R rows; rows of one source lie together."""
 
     def select(self, rows: Tensor) -> Self:
-        """Rows reordered, repeated or dropped: `rows` [R'] long holds the old row of each new one."""
+        """Rows reordered, repeated or dropped: `rows` [R'] long holds the old row of each new one. Where states were joined, rows
+        of one stay together and before those of the next."""
+        ...
+
+    def joined(self, others: Sequence[Self], width: int) -> Self:
+        """The rows of `others` behind these, whatever number of steps each has taken. Of source positions there are `width`
+        then: what lies beyond is cut off, and belongs to no row's source. Raises Unlike for what cannot be stepped as one yet."""
         ...
 
 
@@ -99,6 +128,10 @@ class Memory(Protocol):
         ...
 
     def select(self, rows: Tensor) -> Self: ...
+
+    def joined(self, others: Sequence[Self], width: int) -> Self:
+        """The sources of `others` behind these, as of a state."""
+        ...
 
 
 AnyMemory = TypeVar("AnyMemory", bound=Memory, contravariant=True)
@@ -218,3 +251,58 @@ def select(value: T, rows: Tensor) -> T:
         return item if item is None or isinstance(item, int) else item.select(rows)
 
     return type(value)(*(take(getattr(value, f.name)) for f in fields(value)))  # type: ignore[arg-type]
+
+
+class Unlike(Exception):
+    """States or memories of one decoder that stand in different forms for now."""
+
+
+def join(values: Sequence[T], width: int) -> T:
+    """A dataclass as of `select` with the rows of all `values`, one behind the other; numbers and None have to be equal.
+
+    Args:
+        width: source positions of the result, where a field is marked as having them (`Along`).
+
+    Raises:
+        Unlike: values of different classes, or numbers that differ.
+    """
+    kind: Any = type(values[0])
+    if any(type(value) is not kind for value in values):
+        raise Unlike
+
+    def put(items: Sequence[Any], place: Along | None) -> Any:
+        head = items[0]
+        if any(type(item) is not type(head) for item in items):
+            raise Unlike
+        if isinstance(head, Tensor):
+            return torch.cat([fitted(item, place, width) for item in items])
+        if isinstance(head, tuple):
+            return tuple(put(each, place) for each in zip(*items, strict=True))
+        if head is None or isinstance(head, int):
+            if any(item != head for item in items):
+                raise Unlike
+            return head
+        return head.joined(items[1:], width)
+
+    parts = ((place, [getattr(value, name) for value in values]) for name, place in _positions(kind).items())
+    return kind(*(put(items, place) for place, items in parts))  # type: ignore[no-any-return]
+
+
+@cache
+def _positions(kind: type[Any]) -> dict[str, Along | None]:
+    """The fields of a dataclass, and where each has source positions."""
+    hints = get_type_hints(kind, include_extras=True)
+    marks = {f.name: getattr(hints[f.name], "__metadata__", ()) for f in fields(kind)}
+    return {name: next((mark for mark in several if isinstance(mark, Along)), None) for name, several in marks.items()}
+
+
+def fitted(value: Tensor, place: Along | None, width: int) -> Tensor:
+    """With `width` source positions, where it has any."""
+    if place is None or value.dim() <= place.axis:
+        return value
+    wanted = place.before + width
+    missing = wanted - value.shape[place.axis]
+    if missing <= 0:
+        return value.narrow(place.axis, 0, wanted)
+    behind = [0, 0] * (value.dim() - place.axis - 1) + [0, missing]
+    return pad(value, behind, value=place.beyond)

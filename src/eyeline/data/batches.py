@@ -63,20 +63,46 @@ def sequential_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indice
     Returns:
         Indices [rows] of each batch. The first batch shows whether the memory suffices.
     """
-    sizes = np.asarray(lengths, dtype=np.int64)
-    return _cut(np.argsort(-sizes, kind="stable"), sizes, batch_tokens)
+    waiting = Waiting(lengths)
+    batches = iter(lambda: waiting.take(batch_tokens, batch_tokens), None)
+    return [batch for batch in batches if batch is not None]
+
+
+class Waiting:
+    """Sequences that wait to be taken, longest first, equal lengths in their order."""
+
+    def __init__(self, lengths: npt.ArrayLike) -> None:
+        """As for `sequential_batches`."""
+        sizes = np.asarray(lengths, dtype=np.int64)
+        self._order = np.argsort(-sizes, kind="stable")
+        self._ordered = np.maximum(sizes[self._order], 1)
+        self._start = 0
+
+    def take(self, room: int, whole: int) -> Indices | None:
+        """The next rows of which rows × the longest stay within `room`; a sequence that exceeds `whole` alone fits where there is
+        as much room as that. None where nothing is left, or nothing fits."""
+        start = self._start
+        if start == len(self._order) or (room < whole and room < self._ordered[start]):
+            return None
+        self._start += _fitting(self._ordered, start, room)
+        return self._order[start : self._start]
 
 
 def _cut(order: Indices, sizes: Indices, batch_tokens: int) -> list[Indices]:
     """Cuts an order into runs whose rows × longest stay within the budget, each as long as can be."""
-    assert batch_tokens >= 1
     ordered = np.maximum(sizes[order], 1)
     batches, start = [], 0
     while start < len(order):
-        most = max(1, batch_tokens // int(ordered[start]))
-        longest = np.maximum.accumulate(ordered[start : start + most])
-        cost = longest * np.arange(1, len(longest) + 1)  # rises, so that the place of the budget is found by halving
-        rows = max(1, int(np.searchsorted(cost, batch_tokens, side="right")))
+        rows = _fitting(ordered, start, batch_tokens)
         batches.append(order[start : start + rows])
         start += rows
     return batches
+
+
+def _fitting(ordered: Indices, start: int, budget: int) -> int:
+    """How many from `start` on have rows × longest within the budget; one at least."""
+    assert budget >= 1
+    most = max(1, budget // int(ordered[start]))
+    longest = np.maximum.accumulate(ordered[start : start + most])
+    cost = longest * np.arange(1, len(longest) + 1)  # rises, so that the place of the budget is found by halving
+    return max(1, int(np.searchsorted(cost, budget, side="right")))

@@ -8,11 +8,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from torch import Tensor, nn
 
-from eyeline.contracts import Source, select
+from eyeline.contracts import Along, Rows, Source
 from eyeline.data.corpus import Batch
 from eyeline.ladder import Seq2Seq
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention, join_heads
@@ -23,14 +23,11 @@ Change = Callable[[Tensor, Tensor, int], Tensor]
 
 
 @dataclass(frozen=True)
-class Looks:
+class Looks(Rows):
     """How many looks there were, and what the attention remembers of them."""
 
     number: int
-    looked: Any
-
-    def select(self, rows: Tensor) -> Looks:
-        return select(self, rows)
+    looked: Annotated[Any, Along(1)]
 
 
 class TamperedLook(nn.Module):

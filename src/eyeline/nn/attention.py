@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import select
+from eyeline.contracts import Along, Rows
 from eyeline.nn.scores import (
     AdditiveScore,
     ConcatScore,
@@ -59,15 +59,12 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor, mask
 
 
 @dataclass(frozen=True)
-class Keys:
+class Keys(Rows):
     """What attention needs of a source, computed once."""
 
-    projected: Tensor  # [N, S, A]
-    values: Tensor  # [N, S, Dk], zero where hidden
-    mask: Tensor  # [N, S], True = hidden
-
-    def select(self, rows: Tensor) -> Keys:
-        return select(self, rows)
+    projected: Annotated[Tensor, Along(1)]  # [N, S, A]
+    values: Annotated[Tensor, Along(1)]  # [N, S, Dk], zero where hidden
+    mask: Annotated[Tensor, Along(1, beyond=True)]  # [N, S], True = hidden
 
 
 class Looking(Protocol):

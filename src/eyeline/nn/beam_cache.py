@@ -7,12 +7,15 @@ M sources that the memory holds, some of which may have left.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from eyeline.nn.cache import SPARE, Cache
+from eyeline.nn.side_by_side import SideBySide
 
 
 class Ground:
@@ -56,6 +59,13 @@ class BeamCache:
     def length(self) -> int:
         """P, the positions so far."""
         return self.ancestors.shape[2]
+
+    @property
+    def rows(self) -> int:
+        return self.ancestors.shape[0] * self.ancestors.shape[1]
+
+    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+        return SideBySide.of([self, *others])
 
     def select(self, rows: Tensor) -> BeamCache | Cache:
         """Rows reordered, repeated or dropped. Where the K rows of a source are no longer together it is a plain cache.

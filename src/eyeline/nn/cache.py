@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+
+from eyeline.nn.side_by_side import SideBySide
 
 SPARE = 16  # positions that fit behind those there are, when room is made
 
@@ -40,6 +44,10 @@ class Cache:
         """P, the positions so far."""
         return self.keys.shape[2]
 
+    @property
+    def rows(self) -> int:
+        return len(self.keys)
+
     def plain(self) -> Cache:
         return self
 
@@ -52,6 +60,9 @@ class Cache:
         for part, whole in ((self.keys, room.keys), (self.values, room.values)):
             torch.index_select(part.permute(2, 0, 1, 3), 1, rows, out=whole[:length])
         return room.cache(length)
+
+    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+        return SideBySide.of([self, *others])
 
     def followed(self, keys: Tensor, values: Tensor) -> Cache:
         """With those of further positions [R, H, T, E] behind them."""

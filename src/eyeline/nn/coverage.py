@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from eyeline.contracts import select
+from eyeline.contracts import Along, Rows
 from eyeline.nn.attention import Keys, masked_softmax
 from eyeline.nn.scores import Score
 from eyeline.products import Linear
@@ -139,19 +140,16 @@ class GatedCoverage(Coverage):
 
 
 @dataclass(frozen=True)
-class CoveredKeys:
+class CoveredKeys(Rows):
     """What attention with coverage needs of a source, computed once."""
 
     keys: Keys
-    known: Tensor | None  # see `Coverage.know`
+    known: Annotated[Tensor | None, Along(1)]  # see `Coverage.know`
 
     @property
     def mask(self) -> Tensor:
         """[N, S], True = hidden."""
         return self.keys.mask
-
-    def select(self, rows: Tensor) -> CoveredKeys:
-        return select(self, rows)
 
 
 class CoveredAttention(nn.Module):

@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import Memory, Step, select
+from eyeline.contracts import Along, Memory, Rows, Step
 from eyeline.nn.attention import Looking
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
@@ -25,42 +25,33 @@ from eyeline.nn.through_time import ThroughTime
 
 
 @dataclass(frozen=True)
-class Hidden:
+class Hidden(Rows):
     """The state of a decoder that hands on its recurrent state, and what its attention remembers."""
 
     hidden: Tensor  # [R, L, P, D]
-    looked: Any = None  # see `Attention.start`
-
-    def select(self, rows: Tensor) -> Hidden:
-        return select(self, rows)
+    looked: Annotated[Any, Along(1)] = None  # see `Attention.start`
 
 
 @dataclass(frozen=True)
-class Fed:
+class Fed(Rows):
     """The state of a decoder that also hands on what it feeds itself: its last attentional vector, or its last context."""
 
     hidden: Tensor  # [R, L, P, D]
     feed: Tensor  # [R, F]
-    looked: Any = None
-
-    def select(self, rows: Tensor) -> Fed:
-        return select(self, rows)
+    looked: Annotated[Any, Along(1)] = None
 
 
 @dataclass(frozen=True)
-class VectorMemory:
+class VectorMemory(Rows):
     """A source as one fixed vector."""
 
     initial: Tensor  # [N, L, P, D] the decoder's first state
     vector: Tensor  # [N, C] the context of every step
-    mask: Tensor  # [N, S], True = hidden
-
-    def select(self, rows: Tensor) -> VectorMemory:
-        return select(self, rows)
+    mask: Annotated[Tensor, Along(1, beyond=True)]  # [N, S], True = hidden
 
 
 @dataclass(frozen=True)
-class AttentionMemory:
+class AttentionMemory(Rows):
     """A source as all its states."""
 
     initial: Tensor  # [N, L, P, D] the decoder's first state
@@ -70,9 +61,6 @@ class AttentionMemory:
     @property
     def mask(self) -> Tensor:
         return self.keys.mask
-
-    def select(self, rows: Tensor) -> AttentionMemory:
-        return select(self, rows)
 
 
 class Begun(Memory, Protocol):

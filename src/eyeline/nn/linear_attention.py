@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import elu, pad
 
-from eyeline.contracts import select
+from eyeline.contracts import Rows
 from eyeline.nn.positions import Unordered
 from eyeline.nn.self_attention import BothWays, Causal
 
@@ -58,7 +58,7 @@ def shares(scores: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Rows):
     """All that linear attention keeps of the past, however long."""
 
     totals: Tensor  # [R, H, E, E + 1]: Σ φ(kⱼ) vⱼᵀ, and in the last column Σ φ(kⱼ) (equations 18 and 19)
@@ -68,8 +68,9 @@ class Sums:
         """Nothing here is told its position, and so none is counted."""
         return 0
 
-    def select(self, rows: Tensor) -> Sums:
-        return select(self, rows)
+    @property
+    def rows(self) -> int:
+        return len(self.totals)
 
 
 class CausalLinearSelfAttention(Causal):

@@ -7,12 +7,13 @@ width of a head. The K = R/N rows of one source lie together: they are K·T quer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from eyeline.contracts import select
+from eyeline.contracts import Along, Rows
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.dropout import Dropout
@@ -95,15 +96,12 @@ def _scores(queries: Tensor, keys: Tensor, seen: Tensor | None) -> Tensor:
 
 
 @dataclass(frozen=True)
-class HeadKeys:
+class HeadKeys(Rows):
     """What the heads need of a source, computed once."""
 
-    keys: Tensor  # [N, H, S, E]
-    values: Tensor  # [N, H, S, E], zero where hidden
-    mask: Tensor  # [N, S], True = hidden
-
-    def select(self, rows: Tensor) -> HeadKeys:
-        return select(self, rows)
+    keys: Annotated[Tensor, Along(2)]  # [N, H, S, E]
+    values: Annotated[Tensor, Along(2)]  # [N, H, S, E], zero where hidden
+    mask: Annotated[Tensor, Along(1, beyond=True)]  # [N, S], True = hidden
 
 
 class MultiHeadAttention(nn.Module):

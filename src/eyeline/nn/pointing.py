@@ -7,13 +7,13 @@ what the elements mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from eyeline.contracts import BEGIN, END, PAD, RESERVED, Deferred, Source, Step, select
+from eyeline.contracts import BEGIN, END, PAD, RESERVED, Along, Deferred, Rows, Source, Step
 from eyeline.errors import ConfigError
 from eyeline.nn.attention import masked_softmax
 from eyeline.nn.decoders import Hidden, Parallel
@@ -89,16 +89,13 @@ class ElementEncoder(RecurrentLayers):
 
 
 @dataclass(frozen=True)
-class PointMemory:
+class PointMemory(Rows):
     """A source whose positions can be pointed at."""
 
     initial: Tensor  # [N, L, P, D] the decoder's first state
-    projected: Tensor  # [N, S, A] the encoder's states, as the score wants them
-    fed: Tensor  # [N, FIRST + S, E] what each output id of this source feeds to the next step
-    mask: Tensor  # [N, S], True = hidden
-
-    def select(self, rows: Tensor) -> PointMemory:
-        return select(self, rows)
+    projected: Annotated[Tensor, Along(1)]  # [N, S, A] the encoder's states, as the score wants them
+    fed: Annotated[Tensor, Along(1, before=FIRST)]  # [N, FIRST + S, E] what each output id of this source feeds to the next step
+    mask: Annotated[Tensor, Along(1, beyond=True)]  # [N, S], True = hidden
 
     def feed(self, tokens: Tensor) -> Tensor:
         """[R, T, E] for `tokens` [R, T]; an id beyond the source feeds what PAD does."""
@@ -131,13 +128,10 @@ class Repeatable:
 
 
 @dataclass(frozen=True)
-class Visits:
+class Visits(Rows):
     """How often each position was pointed at."""
 
-    counts: Tensor  # [R, S] long
-
-    def select(self, rows: Tensor) -> Visits:
-        return select(self, rows)
+    counts: Annotated[Tensor, Along(1)]  # [R, S] long
 
 
 class Distinct:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from eyeline.errors import ConfigError
 
+Start = int | Tensor  # where the first of T positions stands: in all rows alike, or [R] long on the CPU
 BASE = 10000.0  # the longest wavelength is 2π·BASE positions (Vaswani et al. 2017, section 3.5)
 
 
@@ -26,14 +27,14 @@ class Positions(nn.Module, ABC):
     """What is added to embedded symbols."""
 
     @abstractmethod
-    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+    def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
         """[R, T, D] from `embedded` [R, T, D], whose first symbol stands at position `start`; `mask` [R, T] True = hidden."""
 
 
 class NoPositions(Positions):
     """Nothing is added: order is told inside attention, or not at all."""
 
-    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+    def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
         return embedded
 
 
@@ -44,12 +45,13 @@ class Sinusoidal(Positions):
         super().__init__()
         self.size = size
 
-    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+    def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
         turns = wavelengths(self.size, embedded)
-        places = torch.arange(start, start + embedded.shape[1], device=embedded.device, dtype=turns.dtype)
-        angles = places[:, None] * turns  # [T, ⌈D/2⌉]
+        places, last = _places(embedded, start)
+        needed = torch.arange(last, device=embedded.device) if places.dim() > 1 else places  # few, and many rows share each
+        angles = needed.to(turns.dtype)[:, None] * turns  # [T, ⌈D/2⌉]
         waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, : self.size]  # [T, D]
-        return embedded + waves.to(embedded.dtype)
+        return embedded + (waves[places] if places.dim() > 1 else waves).to(embedded.dtype)
 
 
 class LearnedPositions(Positions):
@@ -63,18 +65,25 @@ class LearnedPositions(Positions):
         super().__init__()
         self.table = nn.Parameter(torch.empty(max_positions, size).normal_())
 
-    def forward(self, embedded: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
-        most, last = len(self.table), start + embedded.shape[1]
+    def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
+        (places, last), most = _places(embedded, start), len(self.table)
         if last > most:
-            longest = last if mask is None else start + int((~mask).sum(1).max())
+            longest = last if mask is None else last - embedded.shape[1] + int((~mask).sum(1).max())
             if longest > most:
                 raise ConfigError(
                     f"an input of {longest} symbols is longer than the table of positions",
                     f"model.max_positions={most}",
                     "train with a larger table, shorten the input, or choose positions without a table, such as sinusoidal",
                 )
-        places = torch.arange(start, last, device=embedded.device).clamp(max=most - 1)  # beyond the table all is hidden
-        return embedded + self.table[places]
+        return embedded + self.table[places.clamp(max=most - 1)]  # beyond the table all is hidden
+
+
+def _places(embedded: Tensor, start: Start) -> tuple[Tensor, int]:
+    """Where the T positions of `embedded` [R, T, D] stand, [T] or [R, T], and the first place behind all of them."""
+    length = embedded.shape[1]
+    if isinstance(start, int):
+        return torch.arange(start, start + length, device=embedded.device), start + length
+    return (start[:, None] + torch.arange(length)).to(embedded.device), int(start.max()) + length
 
 
 class Order(nn.Module, ABC):
@@ -82,7 +91,7 @@ class Order(nn.Module, ABC):
 
     @abstractmethod
     def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
-        """Queries or keys [..., T, E] made to tell their positions `places` [T]."""
+        """Queries or keys [..., T, E] made to tell their positions `places`, [T] or [R, 1, T]."""
 
     @abstractmethod
     def bias(self, queries: Tensor, keys: Tensor, kind: torch.dtype) -> Tensor | None:
@@ -123,7 +132,7 @@ class Rotary(Order):
 
     def turn(self, vectors: Tensor, places: Tensor) -> Tensor:
         turns = wavelengths(self.width, vectors)
-        angles = places.to(turns.dtype)[:, None] * turns  # [T, E/2]
+        angles = places.to(turns.dtype)[..., None] * turns  # [T, E/2], or for each row
         sin, cos = angles.sin().to(vectors.dtype), angles.cos().to(vectors.dtype)
         even, odd = vectors[..., 0::2], vectors[..., 1::2]
         return torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)

@@ -10,14 +10,14 @@ products of the readout.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import Step
+from eyeline.contracts import Step, Unlike
 from eyeline.nn.attention import Keys
 from eyeline.nn.cells import by_hand
 from eyeline.nn.copying import StepThenAttendGated
@@ -89,6 +89,14 @@ class Once:
 
     def select(self, rows: Tensor) -> Once:
         return Once(None if self._made is None else self._made.select(rows))
+
+    def joined(self, others: Sequence[Once], width: int) -> Once:
+        made = [each._made for each in (self, *others)]
+        if any(each is None for each in made):
+            if any(each is not None for each in made):
+                raise Unlike
+            return Once()
+        return Once(made[0].joined(made[1:], width))
 
 
 class _Projected(Sequential[Any]):

@@ -9,6 +9,7 @@ E = D/H.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from eyeline.nn.cache import Cache
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.multihead import glorot, head_width, heads_attend, join_heads, split_heads, visible
 from eyeline.nn.positions import Order
+from eyeline.nn.side_by_side import SideBySide
 from eyeline.nn.unpadded import Unpadded
 from eyeline.products import Linear
 
@@ -40,7 +42,8 @@ class Heads(nn.Module):
         self.dropout = Dropout(dropout)
 
     def split(self, inputs: Tensor, places: Tensor, real: Unpadded | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T], or of `real` ones [M, D]."""
+        """Queries, keys and values [R, H, T, E] of `inputs` [R, T, D] at positions `places` [T] or [R, 1, T], or of `real` ones
+        [M, D]."""
         queries, keys, values = split_heads(self.inward(inputs), self.heads, 3, real)
         return self.order.turn(queries, places), self.order.turn(keys, places), values
 
@@ -92,13 +95,22 @@ class Causal(Heads, ABC):
             real: where `inputs` and the result are [M, D], without the padding of a batch, where these stand in it.
         """
         length = inputs.shape[1] if real is None else real.length
+        if isinstance(past, SideBySide):
+            return self._side_by_side(inputs, past, together)
         places = torch.arange(past.length, past.length + length, device=inputs.device)
         found, after = self.look(*self.split(inputs, places, real), past, together)
         return self.join(found, real), after
 
+    def _side_by_side(self, inputs: Tensor, past: SideBySide, together: int) -> tuple[Tensor, SideBySide]:
+        """The same for rows that are at different positions: projected as one, they look each at their own past."""
+        vectors = self.split(inputs, past.places(inputs.shape[1], inputs.device))
+        found, after = past.each(partial(self.look, together=together), *vectors)
+        return self.join(found), after
+
     @abstractmethod
     def start(self, rows: int, like: Tensor) -> Any:
-        """The state before the first position: a value with `select` and a `length`, of the device and type of `like`."""
+        """The state before the first position: a value with `rows`, a `length`, `select` and `joined`, of the device and type of
+        `like`."""
 
     @abstractmethod
     def look(self, queries: Tensor, keys: Tensor, values: Tensor, past: Any, together: int) -> tuple[Tensor, Any]:

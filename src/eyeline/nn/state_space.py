@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu, softplus
 
-from eyeline.contracts import PAD, Deferred, Source, Step, select
+from eyeline.contracts import PAD, Deferred, Rows, Source, Step
 from eyeline.nn.feedforward import PreNorm
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
 from eyeline.nn.scan import selective_scan
@@ -26,14 +26,11 @@ LEAST_STEP, GREATEST_STEP = 0.001, 0.1  # Δ of a new layer, as in the paper (se
 
 
 @dataclass(frozen=True)
-class Selected:
+class Selected(Rows):
     """What a selective layer hands on: as much after a thousand positions as after one."""
 
     window: Tensor  # [R, W - 1, E] the last inputs of the convolution, the oldest first; zero where there were none
     hidden: Tensor  # [R, N, E] h, in single precision at least
-
-    def select(self, rows: Tensor) -> Selected:
-        return select(self, rows)
 
 
 class CausalConvolution(nn.Module):
@@ -179,13 +176,10 @@ class StateSpaceDecoderLayer(nn.Module):
 
 
 @dataclass(frozen=True)
-class SelectedLayers:
+class SelectedLayers(Rows):
     """What each selective layer hands on."""
 
     layers: tuple[Selected, ...]
-
-    def select(self, rows: Tensor) -> SelectedLayers:
-        return select(self, rows)
 
 
 class StateSpaceDecoder(nn.Module):

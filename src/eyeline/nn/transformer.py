@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import PAD, Deferred, Source, Step, select
+from eyeline.contracts import PAD, Deferred, Rows, Source, Step
 from eyeline.nn.dropout import Dropout
 from eyeline.nn.embedding import Embedding, ExtendedEmbedding
 from eyeline.nn.feedforward import Residual
 from eyeline.nn.multihead import HeadKeys, MultiHeadAttention
-from eyeline.nn.positions import Positions
+from eyeline.nn.positions import Positions, Start
 from eyeline.nn.self_attention import BothWays, Causal
 from eyeline.nn.unpadded import Unpadded, pack, spread
 
@@ -31,7 +31,7 @@ class PlacedEmbedding(nn.Module):
         self.dropout = Dropout(dropout)
         self.scale = embedding.size**0.5
 
-    def forward(self, ids: Tensor, start: int = 0, mask: Tensor | None = None) -> Tensor:
+    def forward(self, ids: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
         """[R, T, D] from ids [R, T], the first of which stands at position `start`; `mask` [R, T] True = hidden."""
         return self.dropout(self.positions(self.embedding(ids) * self.scale, start, mask))  # type: ignore[no-any-return]
 
@@ -134,18 +134,21 @@ class DecoderLayer(nn.Module):
 
 
 @dataclass(frozen=True)
-class LayerStates:
+class LayerStates(Rows):
     """What self-attention of each layer hands on."""
 
     layers: tuple[Any, ...]
-    position: int  # of the next symbol
+    position: Start  # of the next symbol
 
-    def select(self, rows: Tensor) -> LayerStates:
-        return select(self, rows)
+    def joined(self, others: Sequence[LayerStates], width: int) -> LayerStates:
+        states = (self, *others)
+        layers = zip(*(state.layers for state in states), strict=True)
+        positions = torch.cat([torch.as_tensor(state.position).expand(state.layers[0].rows) for state in states])
+        return LayerStates(tuple(first.joined(rest, width) for first, *rest in layers), positions)
 
 
 @dataclass(frozen=True)
-class LayerKeys:
+class LayerKeys(Rows):
     """A source as the keys and values of each layer's cross-attention."""
 
     layers: tuple[HeadKeys, ...]
@@ -153,9 +156,6 @@ class LayerKeys:
     @property
     def mask(self) -> Tensor:
         return self.layers[0].mask
-
-    def select(self, rows: Tensor) -> LayerKeys:
-        return select(self, rows)
 
 
 class TransformerDecoder(nn.Module):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from eyeline.contracts import Step, select
+from eyeline.contracts import Rows, Step
 from eyeline.nn.attention import Attention, Keys
 from eyeline.nn.readout import Gate
 from eyeline.nn.transformer import Encoded, LayerKeys, LayerStates, TransformerDecoder
@@ -56,7 +56,7 @@ class ShownLook(CopyLook):
 
 
 @dataclass(frozen=True)
-class CopyMemory:
+class CopyMemory(Rows):
     """A source as each layer's keys and values, and what copying needs of it."""
 
     layers: LayerKeys
@@ -65,9 +65,6 @@ class CopyMemory:
     @property
     def mask(self) -> Tensor:
         return self.layers.mask
-
-    def select(self, rows: Tensor) -> CopyMemory:
-        return select(self, rows)
 
 
 class GatedTransformerDecoder(nn.Module):

@@ -6,7 +6,9 @@ the keys that any of its queries may see.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,6 +17,7 @@ from torch.nn.functional import pad
 from eyeline.contracts import select
 from eyeline.nn.positions import Order
 from eyeline.nn.self_attention import BothWays, Causal, Heads
+from eyeline.nn.side_by_side import SideBySide
 
 
 def blocks(vectors: Tensor, size: int, step: int) -> Tensor:
@@ -68,8 +71,15 @@ class WindowCache:
     values: Tensor  # [R, H, P, E]
     length: int  # positions so far, those that are seen no more included
 
+    @property
+    def rows(self) -> int:
+        return len(self.keys)
+
     def select(self, rows: Tensor) -> WindowCache:
         return select(self, rows)
+
+    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+        return SideBySide.of([self, *others])
 
 
 class CausalWindowSelfAttention(Causal):

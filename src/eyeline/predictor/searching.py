@@ -4,7 +4,7 @@ by."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 
 from eyeline.config import Config, SearchSettings
 from eyeline.contracts import Hypothesis, Model, Source
-from eyeline.data.batches import sequential_batches
+from eyeline.data.batches import Indices, Waiting, sequential_batches
 from eyeline.data.coding import Coder
 from eyeline.errors import ConfigError
 from eyeline.predictor.answers import Piece
@@ -23,10 +23,16 @@ from eyeline.predictor.inputs import SearchOptions, sampled_from
 from eyeline.predictor.risk import least_risk
 from eyeline.predictor.shortlist import Shortlist, search_candidates
 from eyeline.search import WORTHS, Demands, default_max_length, next_tokens, sample, search
+from eyeline.search.course import Course, Searching
 from eyeline.search.limits import Ranking
+from eyeline.search.refilling import refilled
 from eyeline.search.unfolding import unfold
 
-Way = Callable[..., list[list[Hypothesis]]]  # (model, source, **what all searches take) -> the hypotheses of each source
+FREE = 0.25  # of a batch's room is refilled where outputs have no beam; what it gains stands in benchmarks/README.md
+FREE_OF_BEAMS = 1.0  # a beam's steps take their time row by row, and nothing is gained by filling them up
+
+Found = list[list[Hypothesis]]  # the hypotheses of each source
+Way = Searching[..., Found]
 
 
 @dataclass(frozen=True)
@@ -80,21 +86,44 @@ class Searcher:
         return found
 
     def _search(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
+        if self.shortlist is not None:
+            return self._search_candidates(self.shortlist, pieces)
         answers: list[list[Hypothesis]] = [[] for _ in pieces]
-        sources, way = self.coder.sources([piece.source for piece in pieces]), self._way()
-        for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):
+        sources, settings = self.coder.sources([piece.source for piece in pieces]), self.settings
+        costs = sources.ids.lengths * settings.beam_size
+        waiting, taken, (way, given) = Waiting(costs), list[Indices](), self._way()
+
+        def take(room: int) -> tuple[Source, Course[Found], int] | None:
+            rows = waiting.take(room, settings.batch_tokens)
+            if rows is None:
+                return None
+            taken.append(rows)
             batch = sources.batch(rows)
             asked, there = self._asked(batch, [pieces[row] for row in rows]), batch.to(self.device)
-            with torch.inference_mode():
-                if self.shortlist is None:
-                    found = way(self.model, there, **asked)
-                else:
-                    found = search_candidates(way, self.shortlist, self.model, there, asked)
-            for row, hypotheses in zip(rows, found, strict=True):
+            return there, way.course(there, **given, **asked), int(costs[rows].max())
+
+        with torch.inference_mode():
+            beams = way is search and settings.beam_size > 1
+            found = refilled(self.model, take, settings.batch_tokens, FREE_OF_BEAMS if beams else FREE)
+        for rows, several in zip(taken, found, strict=True):
+            for row, hypotheses in zip(rows, several, strict=True):
                 answers[row] = hypotheses
         if not self.options.mbr:
             return answers
         return [self._by_risk(piece, several) for piece, several in zip(pieces, answers, strict=True)]
+
+    def _search_candidates(self, shortlist: Shortlist, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
+        """The same under a shortlist: each batch has an output layer of its own, and is searched by itself."""
+        answers: list[list[Hypothesis]] = [[] for _ in pieces]
+        sources, (way, given) = self.coder.sources([piece.source for piece in pieces]), self._way()
+        for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):
+            batch = sources.batch(rows)
+            asked, there = self._asked(batch, [pieces[row] for row in rows]), batch.to(self.device)
+            with torch.inference_mode():
+                found = search_candidates(partial(way, **given), shortlist, self.model, there, asked)
+            for row, hypotheses in zip(rows, found, strict=True):
+                answers[row] = hypotheses
+        return answers
 
     @property
     def ranking(self) -> Ranking:
@@ -109,7 +138,8 @@ class Searcher:
             ways = [[*begun, token] for token in next_tokens(self.model, source, begun, count)]
             several = source.select(torch.zeros(len(ways), dtype=torch.long, device=self.device))
             asked = {**self._asked(several, [piece] * len(ways)), "demands": Demands(ways)}
-            return [found[0] for found in self._way()(self.model, several, **asked)]
+            way, given = self._way()
+            return [found[0] for found in way(self.model, several, **given, **asked)]
 
     def unfold(self, piece: Piece) -> Iterator[tuple[Hypothesis, bool]]:
         """The one output to a piece as it grows, greedy or drawn, and whether it is whole."""
@@ -121,19 +151,19 @@ class Searcher:
     def _seed(self) -> int:
         return self.config.seed if self.options.seed is None else self.options.seed
 
-    def _way(self) -> Way:
+    def _way(self) -> tuple[Way, dict[str, Any]]:
+        """A search, and what it alone takes."""
         options, settings = self.options, self.settings
-        if options.sampling is None and not options.mbr:
-            return partial(
-                search,
-                beam_size=settings.beam_size,
-                n_best=options.n_best,
-                diverse_groups=settings.diverse_groups,
-                diversity=settings.diversity,
-                patience=settings.patience,
-            )
-        filters, samples = sampled_from(options.sampling or ""), settings.beam_size
-        return partial(sample, samples=samples, seed=self._seed, filters=filters)
+        if options.sampling is not None or options.mbr:
+            drawn = {"samples": settings.beam_size, "seed": self._seed, "filters": sampled_from(options.sampling or "")}
+            return sample, drawn
+        return search, {
+            "beam_size": settings.beam_size,
+            "n_best": options.n_best,
+            "diverse_groups": settings.diverse_groups,
+            "diversity": settings.diversity,
+            "patience": settings.patience,
+        }
 
     def _asked(self, batch: Source, pieces: Sequence[Piece]) -> dict[str, Any]:
         """What all searches take."""

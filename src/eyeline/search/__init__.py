@@ -6,9 +6,10 @@ Knows the contracts only (`encode`, `start`, `step`, `head`, `select`), so every
 
 from __future__ import annotations
 
-from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.contracts import Hypothesis, Source
 from eyeline.search.alternatives import next_tokens
 from eyeline.search.beam import NOTHING, beam_search
+from eyeline.search.course import Course, Searching
 from eyeline.search.greedy import greedy
 from eyeline.search.limits import WORTHS, Lengths, Worth, average, default_max_length, normalize, wu
 from eyeline.search.rules import Demands
@@ -34,8 +35,8 @@ __all__ = [
 ]
 
 
+@Searching
 def search(
-    model: Model,
     source: Source,
     *,
     beam_size: int = 5,
@@ -51,12 +52,11 @@ def search(
     diverse_groups: int = 1,
     diversity: float = 0.5,
     patience: float | None = None,
-) -> list[list[Hypothesis]]:
+) -> Course[list[list[Hypothesis]]]:
     """`greedy` where one hypothesis is kept, one is wanted and no phrase is required, else `beam_search`, with its arguments,
     errors and lists."""
     if beam_size == 1 and n_best == 1 and not any(demands.required):
-        answers = greedy(
-            model,
+        answers = yield from greedy.course(
             source,
             length_penalty=length_penalty,
             min_length=min_length,
@@ -68,8 +68,7 @@ def search(
             worth=worth,
         )
         return [[answer] for answer in answers]
-    return beam_search(
-        model,
+    found = yield from beam_search.course(
         source,
         beam_size=beam_size,
         n_best=n_best,
@@ -85,3 +84,4 @@ def search(
         diversity=diversity,
         patience=patience,
     )
+    return found

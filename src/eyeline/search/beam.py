@@ -1,4 +1,4 @@
-"""Beam search. Knows the contracts' Model and nothing of any architecture.
+"""Beam search. Knows courses; no model.
 
 Letters: n sources still running, G groups of size k, K = G·k the beam, W the hypotheses a source before a position (1 at the
 first one, K afterwards).
@@ -11,8 +11,9 @@ import math
 import torch
 from torch import Tensor
 
-from eyeline.contracts import BEGIN, Hypothesis, Model, Source
+from eyeline.contracts import BEGIN, Hypothesis, Source
 from eyeline.search.continuations import Best, Choice, Diverse
+from eyeline.search.course import Course, Searching, Turn
 from eyeline.search.coverage import Looked
 from eyeline.search.finished import Finished, done, ends
 from eyeline.search.history import Ends, History
@@ -23,8 +24,8 @@ from eyeline.search.rules import Demands, Rules
 NOTHING = Demands()
 
 
+@Searching
 def beam_search(
-    model: Model,
     source: Source,
     *,
     beam_size: int = 5,
@@ -40,7 +41,7 @@ def beam_search(
     diverse_groups: int = 1,
     diversity: float = 0.5,
     patience: float | None = None,
-) -> list[list[Hypothesis]]:
+) -> Course[list[list[Hypothesis]]]:
     """The `n_best` answers to each source, best first: finished ones by `normalized_score`, then unfinished ones by theirs.
 
     At every position the best 2K continuations of a source's K hypotheses are taken by summed log-probability. One that ends in
@@ -93,14 +94,12 @@ def beam_search(
         choice = Diverse.of(len(limits.max_length), beam_size, diverse_groups, diversity)
     elif required:
         choice = Banks.of(beam_size, required)
-    with torch.no_grad():
-        rules = Rules.of(demands, no_repeat_ngram, limits)
-        history, found = _run(model, source, choice, rules, n_best, patience, limits, attention)
-        return history.hypotheses(found, limits)
+    rules = Rules.of(demands, no_repeat_ngram, limits)
+    history, found = yield from _run(source, choice, rules, n_best, patience, limits, attention)
+    return history.hypotheses(found, limits)
 
 
 def _run(
-    model: Model,
     source: Source,
     choice: Choice,
     rules: Rules,
@@ -108,25 +107,23 @@ def _run(
     patience: float | None,
     limits: Limits,
     attention: bool,
-) -> tuple[History, Ends]:
+) -> Course[tuple[History, Ends]]:
     history, found = History(source, attention), list[Ends]()
     device, groups = source.ids.device, choice.groups
     share, enough = -(-n_best // groups), None if patience is None else math.ceil(patience * choice.size)
     alive = torch.arange(source.ids.shape[0])  # [n] which sources of the call still run
     totals = torch.zeros(len(alive), 1, dtype=torch.float64)  # [n, W] summed log-probabilities; -inf: no hypothesis
     finished = Finished.none(len(alive) * groups, choice.size)
-    memory = model.encode(source)
-    state = model.decoder.start(memory)
-    tokens = torch.full_like(alive, BEGIN)
+    turn = Turn(torch.full_like(alive, BEGIN))
     looked = Looked.none(source, limits.ranking.coverage_penalty)
     for position in range(int(limits.max_length.max()) + 1):
-        step, state = model.decoder.step(tokens.to(device), state, memory)
-        looked = looked.after(step.attention)
-        values, ids = rules.offer(model.head(step, source), choice.depth, position, choice.bans(), choice.wanted())
+        said = yield turn
+        looked = looked.after(said.attention)
+        values, ids = rules.offer(said.log_probs, choice.depth, position, choice.bans(), choice.wanted())
         chosen = choice.choose(values, ids, totals)
         live = chosen.live
         finished = finished.joined(chosen, position, limits, looked.penalties(source, totals.shape[1]))
-        history.add(alive, live.tokens, live.token_scores, live.parents, step.attention)
+        history.add(alive, live.tokens, live.token_scores, live.parents, said.attention)
         over = done(finished, live.totals, limits.max_length[alive], position, share, enough, limits)
         if bool(over.any()):
             gone = over.nonzero()[:, 0]
@@ -138,13 +135,14 @@ def _run(
             if bool(over.all()):
                 break
         keep = (~over).nonzero()[:, 0]
-        parents, said = live.parents[keep], live.tokens[keep]
-        state = state.select((keep[:, None] * totals.shape[1] + parents).flatten().to(device))
+        parents, after = live.parents[keep], live.tokens[keep]
+        left = None
         if len(keep) < len(alive):
-            memory, source = memory.select(keep.to(device)), source.select(keep.to(device))
+            source, left = source.select(keep.to(device)), keep
+        turn = Turn(after.flatten(), (keep[:, None] * totals.shape[1] + parents).flatten(), left)
         alive, finished, looked = alive[keep], finished.select(_rows(keep, groups)), looked.select(keep, parents)
-        rules, choice = rules.select(keep, parents, said), choice.select(keep, parents, said)
-        totals, tokens = live.totals[keep], said.flatten()
+        rules, choice = rules.select(keep, parents, after), choice.select(keep, parents, after)
+        totals = live.totals[keep]
     return history, Ends.join(found)
 
 

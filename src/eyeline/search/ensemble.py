@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from eyeline.contracts import Model, Source, State, Step
+from eyeline.contracts import Model, Rows, Source, State, Step
 
 Mean = Callable[[Tensor], Tensor]  # [M, …, X] log-probabilities of M models -> [… X] those of their mean
 
@@ -35,7 +35,7 @@ MEANS: Mapping[str, Mean] = {"log": geometric, "arithmetic": arithmetic}
 
 
 @dataclass(frozen=True)
-class Memories:
+class Memories(Rows):
     """What each model remembers of the same sources, and these: the models' heads may look at them."""
 
     memories: tuple[Any, ...]
@@ -45,18 +45,12 @@ class Memories:
     def mask(self) -> Tensor:
         return self.source.mask
 
-    def select(self, rows: Tensor) -> Memories:
-        return Memories(tuple(memory.select(rows) for memory in self.memories), self.source.select(rows))
-
 
 @dataclass(frozen=True)
-class States:
+class States(Rows):
     """Each model's state after the same tokens."""
 
     states: tuple[State, ...]
-
-    def select(self, rows: Tensor) -> States:
-        return States(tuple(state.select(rows) for state in self.states))
 
 
 class EnsembleDecoder:

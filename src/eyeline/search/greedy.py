@@ -1,4 +1,4 @@
-"""The likeliest token at every position. Knows the contracts' Model and nothing of any architecture."""
+"""The likeliest token at every position. Knows courses; no model."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.contracts import Hypothesis, Source
 from eyeline.errors import ConfigError
 from eyeline.search.beam import NOTHING
+from eyeline.search.course import Course, Searching
 from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average
 from eyeline.search.rules import Demands, Rules
 from eyeline.search.walk import walk
 
 
+@Searching
 def greedy(
-    model: Model,
     source: Source,
     *,
     length_penalty: float = 1.0,
@@ -26,7 +27,7 @@ def greedy(
     no_repeat_ngram: int = 0,
     demands: Demands = NOTHING,
     worth: Worth = average,
-) -> list[Hypothesis]:
+) -> Course[list[Hypothesis]]:
     """One hypothesis a source: always the likeliest token, the lower id where two are equal.
 
     A sentence leaves the batch as soon as it ends, so that its neighbours cannot change it. It is the beam search of size 1 that
@@ -53,7 +54,7 @@ def greedy(
     refuse_required(demands)
     if not len(limits.max_length):
         return []
-    return walk(model, source, Likeliest(), Rules.of(demands, no_repeat_ngram, limits), limits, attention)
+    return (yield from walk(source, Likeliest(), Rules.of(demands, no_repeat_ngram, limits), limits, attention))
 
 
 def refuse_required(demands: Demands) -> None:

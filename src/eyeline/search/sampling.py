@@ -1,4 +1,4 @@
-"""Outputs drawn from a model. Knows the contracts' Model and nothing of any architecture."""
+"""Outputs drawn from a model. Knows courses; no model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eyeline.contracts import Hypothesis, Model, Source
+from eyeline.contracts import Hypothesis, Source
 from eyeline.errors import ConfigError
 from eyeline.search.beam import NOTHING
 from eyeline.search.candidates import allowed, best, check_numbers
+from eyeline.search.course import Course, Searching
 from eyeline.search.greedy import refuse_required
 from eyeline.search.limits import Lengths, Limits, Ranking, Worth, average
 from eyeline.search.rules import Demands, Rules
@@ -91,8 +92,8 @@ def drawn_from(*, temperature: float = 1.0, top_k: int = 0, top_p: float = 1.0, 
     return tuple(change for wanted, change in found if wanted)
 
 
+@Searching
 def sample(
-    model: Model,
     source: Source,
     *,
     samples: int = 1,
@@ -106,7 +107,7 @@ def sample(
     no_repeat_ngram: int = 0,
     demands: Demands = NOTHING,
     worth: Worth = average,
-) -> list[list[Hypothesis]]:
+) -> Course[list[list[Hypothesis]]]:
     """`samples` outputs of each source in the order in which they were drawn; the same one may come again.
 
     What is drawn follows from the seed, the source's ids and the number of the sample alone: neither from neighbours and their
@@ -134,7 +135,7 @@ def sample(
         return []
     limits, demands = limits.repeated(samples), demands.repeated(samples)
     pick = Drawn.of(source, seed, samples, int(limits.max_length.max()) + 1, tuple(filters))
-    answers = walk(model, source, pick, Rules.of(demands, no_repeat_ngram, limits), limits, attention, samples)
+    answers = yield from walk(source, pick, Rules.of(demands, no_repeat_ngram, limits), limits, attention, samples)
     return [answers[first : first + samples] for first in range(0, len(answers), samples)]
 
 

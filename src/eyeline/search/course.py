@@ -1,0 +1,181 @@
+"""Searches as courses: what is to be stepped next, what became of it, and so on to the answer. Knows the contracts' Model only.
+
+A search of a batch never asks a model itself. So it may run alone, or be stepped together with others that began earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial, update_wrapper
+from typing import Concatenate, Generic, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor
+
+from eyeline.contracts import Along, Deferred, Model, Source, Step, Unlike, fitted
+
+NONE = torch.empty(0, dtype=torch.long)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a search asks: the step after each of `tokens`. Before the first turn each source has one row, in its own order."""
+
+    tokens: Tensor  # [R] long on the CPU
+    rows: Tensor | None = None  # [R] long on the CPU: the row before from which each goes on; None: each from its own
+    sources: Tensor | None = None  # [n] long on the CPU: the sources before that are still searched; None: all of them
+
+
+@dataclass(frozen=True)
+class Said:
+    """The answer to a turn."""
+
+    log_probs: Tensor  # [R, X], as of a head; what is beyond the search's own extended ids is impossible
+    attention: Mapping[str, Tensor]  # name -> [R, S], as of a step
+
+
+Course = Generator[Turn, Said, T]
+
+
+class Searching(Generic[P, T]):
+    """A search as a function of a model, a batch of sources and what else `course` takes, which is the way that it goes."""
+
+    def __init__(self, course: Callable[Concatenate[Source, P], Course[T]]) -> None:
+        self.course = course
+        update_wrapper(self, course)
+
+    def __call__(self, model: Model, source: Source, *args: P.args, **kwargs: P.kwargs) -> T:
+        return alone(model, source, self.course(source, *args, **kwargs))
+
+
+def alone(model: Model, source: Source, course: Course[T]) -> T:
+    """The answer of a search without neighbours."""
+    member = Member(source, course)
+    with torch.no_grad():
+        together = None if member.turn is None else Together(model, source, member)
+        while together is not None and together.members:
+            together.step()
+    return member.answer
+
+
+class Member(Generic[T]):
+    """A search among others."""
+
+    answer: T  # when `turn` is None
+
+    def __init__(self, source: Source, course: Course[T], each: int = 1) -> None:
+        """`each` is what a source costs until it is finished."""
+        self.course, self.width, self.each = course, source.ids.shape[1], each
+        self.rows = self.sources = source.ids.shape[0]  # of the last turn
+        self.turn: Turn | None = None  # what it asks next
+        self.go_on(partial(next, course))
+
+    def go_on(self, way: Callable[[], Turn]) -> None:
+        try:
+            self.turn = way()
+        except StopIteration as end:
+            self.turn, self.answer = None, end.value
+
+    def hear(self, said: Said) -> None:
+        self.go_on(partial(self.course.send, said))
+
+
+class Together(Generic[T]):
+    """Searches that are stepped as one: the rows of each behind those of the one before it, as many a source in all of them."""
+
+    def __init__(self, model: Model, source: Source, member: Member[T]) -> None:
+        """Before the first step of one search."""
+        self.model, self.members, self.source = model, [member], source
+        self.mixed = False  # whether sources may have another width than at first
+        self.memory = model.encode(source)
+        self.state = model.decoder.start(self.memory)
+        self._follow()
+
+    def step(self) -> None:
+        """One step of each; who ends with it leaves."""
+        turns = [member.turn for member in self.members]
+        tokens = torch.cat([turn.tokens for turn in turns if turn is not None])
+        step, self.state = self.model.decoder.step(tokens.to(self.device), self.state, self.memory)
+        log_probs = self.model.head(step, self.source)
+        split = torch.split_with_sizes(log_probs, [member.rows for member in self.members])
+        for member, own, attention in zip(self.members, split, self._looks(step), strict=True):
+            member.hear(Said(own, attention))
+        self._follow()
+
+    def join(self, other: Together[T]) -> bool:
+        """Takes in the members of `other`, behind its own, where both can be stepped as one."""
+        if self.rows * other.sources != other.rows * self.sources:
+            return False
+        width = max(int(each.source.lengths.max()) for each in (self, other))
+        try:
+            state = self.state.joined([other.state], width)
+            memory = self.memory.joined([other.memory], width)
+        except Unlike:
+            return False
+        self.state, self.memory = state, memory
+        self.source = self.source.joined([other.source], width)
+        self.members += other.members
+        self.mixed = True
+        return True
+
+    @property
+    def cost(self) -> int:
+        return sum(member.sources * member.each for member in self.members)
+
+    @property
+    def device(self) -> torch.device:
+        return self.source.ids.device
+
+    @property
+    def rows(self) -> int:
+        return sum(member.rows for member in self.members)
+
+    @property
+    def sources(self) -> int:
+        return sum(member.sources for member in self.members)
+
+    def _follow(self) -> None:
+        """Puts rows and sources where the next turns want them, and lets go of who has none."""
+        turns = [(member, member.turn) for member in self.members]
+        rows = _places([(NONE if turn is None else turn.rows, member.rows) for member, turn in turns])
+        sources = _places([(NONE if turn is None else turn.sources, member.sources) for member, turn in turns])
+        self.members = [member for member, turn in turns if turn is not None]
+        for member, turn in turns:
+            if turn is not None:
+                member.rows = len(turn.tokens)
+                member.sources = member.sources if turn.sources is None else len(turn.sources)
+        if self.members and rows is not None:
+            self.state = self.state.select(rows.to(self.device))
+        if self.members and sources is not None:
+            self.memory, self.source = (value.select(sources.to(self.device)) for value in (self.memory, self.source))
+
+    def _looks(self, step: Step) -> list[Mapping[str, Tensor]]:
+        """The attention of each member's rows, as wide as its sources were at first."""
+        if not self.mixed:
+            return [step.attention]
+        whole = {name: cache(partial(step.attention.__getitem__, name)) for name in step.attention}
+        counts = [member.rows for member in self.members]
+
+        def own(name: str, number: int) -> Tensor:
+            rows = torch.split_with_sizes(whole[name](), counts)[number]
+            return fitted(rows, Along(1), self.members[number].width)
+
+        return [Deferred({name: partial(own, name, number) for name in whole}) for number in range(len(counts))]
+
+
+def _places(wanted: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
+    """Which of the places that lie behind one another are wanted; None: all, as they are.
+
+    Args:
+        wanted: of each part which of its places, None for all, and how many it has.
+    """
+    if all(own is None for own, _ in wanted):
+        return None
+    first, found = 0, list[Tensor]()
+    for own, count in wanted:
+        found.append(first + (torch.arange(count) if own is None else own))
+        first += count
+    return torch.cat(found)
