@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
 
-from eyeline.contracts import BEGIN, END, Hypothesis, Source, Step, select
+from eyeline.contracts import BEGIN, END, Along, Hypothesis, Rows, Source, Step, select
 
 A, B, C = 4, 5, 6
 Table = Callable[[tuple[int, ...]], Mapping[int, float]]  # prefix (without BEGIN) -> probability of each id
@@ -134,25 +135,19 @@ def toy(prefix: tuple[int, ...]) -> Mapping[int, float]:
 
 
 @dataclass(frozen=True)
-class Keys:
-    keys: Tensor  # [N, S, D]
-    hidden: Tensor  # [N, S] True where hidden
+class Keys(Rows):
+    keys: Annotated[Tensor, Along(1)]  # [N, S, D]
+    hidden: Annotated[Tensor, Along(1, beyond=True)]  # [N, S] True where hidden
 
     @property
     def mask(self) -> Tensor:
         return self.hidden
 
-    def select(self, rows: Tensor) -> Keys:
-        return select(self, rows)
-
 
 @dataclass(frozen=True)
-class Recurrent:
+class Recurrent(Rows):
     cell: Tensor  # [R, D]
-    coverage: Tensor  # [R, S] what was looked at so far
-
-    def select(self, rows: Tensor) -> Recurrent:
-        return select(self, rows)
+    coverage: Annotated[Tensor, Along(1)]  # [R, S] what was looked at so far
 
 
 class TinyDecoder(nn.Module):

@@ -157,13 +157,16 @@ class Together(Generic[T]):
         if not self.mixed:
             return [step.attention]
         whole = {name: cache(partial(step.attention.__getitem__, name)) for name in step.attention}
-        counts = [member.rows for member in self.members]
+        looks, first = list[Mapping[str, Tensor]](), 0
+        for member in self.members:
+            rows = slice(first, first + member.rows)
+            first = rows.stop
+            looks.append(Deferred({name: partial(_look, look, rows, member.width) for name, look in whole.items()}))
+        return looks
 
-        def own(name: str, number: int) -> Tensor:
-            rows = torch.split_with_sizes(whole[name](), counts)[number]
-            return fitted(rows, Along(1), self.members[number].width)
 
-        return [Deferred({name: partial(own, name, number) for name in whole}) for number in range(len(counts))]
+def _look(look: Callable[[], Tensor], rows: slice, width: int) -> Tensor:
+    return fitted(look()[rows], Along(1), width)
 
 
 def _places(wanted: Sequence[tuple[Tensor | None, int]]) -> Tensor | None:
