@@ -1,46 +1,51 @@
-"""What new sentences in the places of finished ones could save at most, in a search over real lines.
+"""What new sentences in the places of finished ones save, in a search over real lines.
 
-    python benchmarks/refilling.py RUN lines.txt --lines 2000 --beam-size 5 --threads 1
+    python benchmarks/refilling.py RUN lines.txt --lines 2000 --beam-sizes 1 5 --threads 2
 
-A batch is as long as its longest output; sentences that end leave it, so that its last steps have few rows. A step takes some
-time whatever its rows and some for each of them: a + b · rows, fitted to all steps of the run by least squares. Were every freed
-place filled at once, all steps would have the rows of the fullest, and there would be fewer of them: what is saved is a for each
-step less. Prints both times; in processor time, so that a busy machine does not matter.
+Predicts the same lines with places that are filled when a share of the room is free, and with one batch after the other (a share
+of 1), in turn. Prints a Markdown table of each way's fastest round: seconds, and those of the processor; steps of the decoder and
+their rows in the mean; how many outputs are the same as of one batch after the other.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from itertools import pairwise
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import torch
 from real_lines import read
 
 import eyeline
+from eyeline.memory import keep_freed_memory
+from eyeline.predictor import searching
+
+WARM = 64  # lines that are predicted before
 
 
 class Watched:
-    """A decoder that notes when each step began and how many rows it had."""
+    """A decoder that notes how many rows each step had."""
 
     def __init__(self, decoder: Any) -> None:
-        self.decoder = decoder
-        self.batches: list[list[tuple[float, int]]] = []
-
-    def start(self, memory: Any) -> Any:
-        self.batches.append([])
-        return self.decoder.start(memory)
+        self.decoder, self.start = decoder, decoder.start
+        self.rows: list[int] = []
 
     def step(self, token: torch.Tensor, state: Any, memory: Any) -> Any:
-        self.batches[-1].append((time.process_time(), len(token)))
+        self.rows.append(len(token))
         return self.decoder.step(token, state, memory)
 
-    def counts(self) -> list[list[int]]:
-        """The rows of each step of each batch."""
-        return [[count for _, count in batch] for batch in self.batches]
+
+@dataclass
+class Way:
+    """A beam, and the share of the room that is free before it is filled."""
+
+    beam: int
+    share: float
+    seconds: list[tuple[float, float]] = field(default_factory=list)  # of each round: those that passed, and of the processor
+    rows: list[int] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
 
 
 def main() -> None:
@@ -48,26 +53,37 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("lines_file")
     parser.add_argument("--lines", type=int, default=2000)
-    parser.add_argument("--beam-size", type=int, default=5)
+    parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 5])
+    parser.add_argument("--shares", type=float, nargs="+", default=[0.5], help="of the room, beside 1")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
+    keep_freed_memory()
     predictor = eyeline.load(given.run)
-    watched = Watched(predictor.model.decoder)
-    predictor.answering = SimpleNamespace(encode=predictor.model.encode, decoder=watched, head=predictor.model.head)  # type: ignore[assignment]
+    model, watched = predictor.model, Watched(predictor.model.decoder)
+    predictor.answering = SimpleNamespace(encode=model.encode, decoder=watched, head=model.head)  # type: ignore[assignment]
     lines = read(given.lines_file, given.lines)
-    predictor.predict(lines[:64], beam_size=given.beam_size, attention=False)
-    watched.batches.clear()
-    predictor.predict(lines, beam_size=given.beam_size, attention=False)
-    # the first step of a batch has one row a source, and the last one's end is not seen
-    steps = [(after[0] - now[0], now[1]) for batch in watched.batches for now, after in pairwise(batch[1:])]
-    seconds, rows = (np.array(column, dtype=float) for column in zip(*steps, strict=True))
-    fixed, each = np.linalg.lstsq(np.stack([np.ones_like(rows), rows], 1), seconds, rcond=None)[0]
-    whole = sum(sum(counts[1:-1]) * (fixed / max(counts) + each) for counts in watched.counts())
-    model = float((fixed + each * rows).sum())
-    print(f"{len(lines):,} lines, {len(watched.batches)} batches, {len(steps):,} steps of {rows.mean():.0f} rows in the mean")
-    print(f"a step takes {fixed * 1e3:.2f} ms and {each * 1e6:.1f} µs a row; all of them took {seconds.sum():.1f} s")
-    print(f"with no place free they would take {whole:.1f} s: {100 * (1 - whole / model):.1f} % less at most")
+    ways = [Way(beam, share) for beam in given.beam_sizes for share in (1.0, *given.shares)]
+    for beam in given.beam_sizes:
+        predictor.predict(lines[:WARM], beam_size=beam, attention=False)
+    for _ in range(given.rounds):
+        for way in ways:
+            searching.FREE = searching.FREE_OF_BEAMS = way.share
+            watched.rows.clear()
+            begun, worked = time.perf_counter(), time.process_time()
+            found = predictor.predict(lines, beam_size=way.beam, attention=False)
+            way.seconds.append((time.perf_counter() - begun, time.process_time() - worked))
+            way.rows, way.outputs = [*watched.rows], [one.text for one in found]
+    print(f"{len(lines):,} lines, {given.rounds} rounds, {given.threads} threads\n")
+    print("| beam | free before it is filled | seconds | of the processor | steps | rows of a step | outputs the same |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    for way in ways:
+        passed, worked = min(way.seconds)
+        plain = next(other for other in ways if other.beam == way.beam and other.share == 1)
+        same = sum(one == other for one, other in zip(way.outputs, plain.outputs, strict=True))
+        cells = (f"{way.share:g}", f"{passed:.2f}", f"{worked:.2f}", f"{len(way.rows):,}", f"{sum(way.rows) / len(way.rows):.0f}")
+        print(f"| {way.beam} | {' | '.join(cells)} | {same:,} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -236,12 +236,18 @@ def dangers(modules: Mapping[str, Module]) -> Iterator[str]:
                 yield f"{module.path}:{wanted.line}: {wanted.module}"
         for node in ast.walk(module.tree):
             found = ""
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.args.kwarg and not _passed_on(node.args):
                 found = f"**{node.args.kwarg.arg} swallows a misspelt argument"
             elif isinstance(node, ast.Call):
                 found = _danger(node)
             if found:
                 yield f"{module.path}:{node.lineno}: {found}"
+
+
+def _passed_on(arguments: ast.arguments) -> bool:
+    """Whether they are those of a ParamSpec, both halves of it: all that another function takes, and nothing else."""
+    several, named = (each and each.annotation and ast.unparse(each.annotation) for each in (arguments.vararg, arguments.kwarg))
+    return bool(several and named) and (several, named) == (f"{str(several)[:-5]}.args", f"{str(several)[:-5]}.kwargs")
 
 
 def _danger(call: ast.Call) -> str:

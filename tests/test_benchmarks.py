@@ -152,12 +152,20 @@ def test_real_lines_through_both_tools(training: Any, toys: ToyRuns) -> None:
     assert all(texts == lines for texts in said.values()), said  # the run copies
 
 
-def test_what_filling_freed_places_could_save(
+def test_what_filling_freed_places_saves(
     training: Any, toys: ToyRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{source}\n" for source, _ in reversal(150, 7)))
-    monkeypatch.setattr(sys, "argv", ["refilling.py", str(toys.path("luong")), str(path), "--lines", "150"])
+    arguments = ["--lines", "150", "--rounds", "1", "--shares", "0.1"]
+    monkeypatch.setattr(sys, "argv", ["refilling.py", str(toys.path("luong")), str(path), *arguments])
+    for name in ("FREE", "FREE_OF_BEAMS"):
+        monkeypatch.setattr(f"eyeline.predictor.searching.{name}", 1.0)
     __import__("refilling").main()
-    assert "150 lines" in (said := capsys.readouterr().out)
-    assert "% less at most" in said
+    said = capsys.readouterr().out
+    assert "150 lines" in said
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith(("| 1", "| 5"))
+    ]
+    assert [row[:2] for row in rows] == [["1", "1"], ["1", "0.1"], ["5", "1"], ["5", "0.1"]]
+    assert [row[-1] for row in rows] == ["150"] * 4

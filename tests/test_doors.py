@@ -75,6 +75,7 @@ PLANTED = {
     "eval": ({"runs.py": "x = eval(p)\n"}, "eval runs text"),
     "lines by Python's rules": ({"text/lines.py": "x = text.splitlines(True)\n"}, "splitlines"),
     "arguments that are swallowed": ({"nn/a.py": "def f(**kwargs): ...\n"}, "**kwargs"),
+    "arguments of any kind that are swallowed": ({"nn/a.py": "def f(*args: P.args, **kwargs: Any): ...\n"}, "**kwargs"),
 }
 
 
@@ -93,6 +94,7 @@ def test_what_is_allowed_is_not_called_a_fault(tmp_path: Path) -> None:
         "text/pairs.py": "from . import lines\nfrom .lines import read\nimport torch\n",
         "cli/train.py": "from eyeline import __version__\ndef train():\n    import torch, eyeline.training.loop\n",
         "training/loop.py": "import torch\nx = torch.load(p, weights_only=True)\n",
+        "search/course.py": "def call(self, model, *args: P.args, **kwargs: P.kwargs): ...\n",
     }
     assert doors.faults(_plant(tmp_path, allowed)) == []
 

@@ -18,7 +18,7 @@ from eyeline.errors import RunError
 from eyeline.nn.packing import pack
 from eyeline.nn.projected_values import PROJECTED
 from eyeline.search import Demands, beam_search, drawn_from, greedy, sample, search
-from eyeline.search.course import Searching
+from eyeline.search.course import LEFT, Searching
 from eyeline.search.refilling import refilled
 from rungs import RUNGS, make
 
@@ -183,7 +183,8 @@ def test_places_are_filled_and_no_more_than_there_are() -> None:
         model = Counting(TinyModel(1))
         asked(greedy, model, lines, 40, enough, max_length=most, min_length=most)
         assert max(model.rows) == 10, "four places a source, and room for forty"
-        assert sum(model.rows) == sum(most) + len(most)
+        wanted = sum(most) + len(most)
+        assert wanted <= sum(model.rows) <= wanted / (1 - LEFT), "few that are wanted no more are stepped"
         steps[enough] = len(model.rows)
     assert steps[1.0] == 4 * (max(most) + 1), "one batch after the other"
     assert steps[0.1] < 0.7 * steps[1.0]

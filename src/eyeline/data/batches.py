@@ -63,9 +63,8 @@ def sequential_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indice
     Returns:
         Indices [rows] of each batch. The first batch shows whether the memory suffices.
     """
-    waiting = Waiting(lengths)
-    batches = iter(lambda: waiting.take(batch_tokens, batch_tokens), None)
-    return [batch for batch in batches if batch is not None]
+    sizes = np.asarray(lengths, dtype=np.int64)
+    return _cut(_longest_first(sizes), sizes, batch_tokens)
 
 
 class Waiting:
@@ -74,7 +73,7 @@ class Waiting:
     def __init__(self, lengths: npt.ArrayLike) -> None:
         """As for `sequential_batches`."""
         sizes = np.asarray(lengths, dtype=np.int64)
-        self._order = np.argsort(-sizes, kind="stable")
+        self._order = _longest_first(sizes)
         self._ordered = np.maximum(sizes[self._order], 1)
         self._start = 0
 
@@ -86,6 +85,10 @@ class Waiting:
             return None
         self._start += _fitting(self._ordered, start, room)
         return self._order[start : self._start]
+
+
+def _longest_first(sizes: Indices) -> Indices:
+    return np.argsort(-sizes, kind="stable")
 
 
 def _cut(order: Indices, sizes: Indices, batch_tokens: int) -> list[Indices]:

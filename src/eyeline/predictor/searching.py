@@ -28,7 +28,7 @@ from eyeline.search.limits import Ranking
 from eyeline.search.refilling import refilled
 from eyeline.search.unfolding import unfold
 
-FREE = 0.25  # of a batch's room is refilled where outputs have no beam; what it gains stands in benchmarks/README.md
+FREE = 0.5  # of a batch's room is refilled where outputs have no beam; what it gains stands in benchmarks/README.md
 FREE_OF_BEAMS = 1.0  # a beam's steps take their time row by row, and nothing is gained by filling them up
 
 Found = list[list[Hypothesis]]  # the hypotheses of each source

@@ -13,9 +13,10 @@ from typing import Concatenate, Generic, ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from eyeline.contracts import Along, Deferred, Model, Source, Step, Unlike, fitted
+from eyeline.contracts import PAD, Along, Deferred, Model, Source, Step, Unlike, fitted
 
 NONE = torch.empty(0, dtype=torch.long)
+LEFT = 0.125  # of the rows that are stepped may be wanted no more
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -83,6 +84,54 @@ class Member(Generic[T]):
         self.go_on(partial(self.course.send, said))
 
 
+class _Rows:
+    """States and memories of rows, as a model steps them. Rows that are wanted no more stay where they are until they are some
+    share of all: to take out one of them copies all others."""
+
+    def __init__(self, model: Model, source: Source) -> None:
+        self.decoder, self.held = model.decoder, source.ids.shape[0]
+        self.memory = model.encode(source)
+        self.state = self.decoder.start(self.memory)
+        self.live: Tensor | None = None  # the places of those that are wanted; None: of all
+
+    def step(self, tokens: Tensor) -> Step:
+        """Of the wanted rows, from `tokens` of them."""
+        if self.live is None:
+            step, self.state = self.decoder.step(tokens, self.state, self.memory)
+            return step
+        every = tokens.new_full((self.held,), PAD).index_copy_(0, self.live, tokens)
+        step, self.state = self.decoder.step(every, self.state, self.memory)
+        return step.at(self.live)
+
+    def take(self, rows: Tensor, sources: Tensor | None, at_once: bool) -> None:
+        """Goes on with `rows` of `sources`, all of them where that is None. What is not wanted goes `at_once`, or when it is
+        much."""
+        fewer = sources is not None and len(sources) < self.held and torch.equal(rows, sources)  # of one row a source
+        if fewer:
+            self.live = rows if self.live is None else self.live[rows]
+            if at_once or len(self.live) < (1 - LEFT) * self.held:
+                self.let_go()
+            return
+        self.let_go()
+        self.state, self.held = self.state.select(rows), len(rows)
+        if sources is not None:
+            self.memory = self.memory.select(sources)
+
+    def let_go(self) -> None:
+        """Of all that is not wanted."""
+        if self.live is not None:
+            self.state, self.memory, self.held = self.state.select(self.live), self.memory.select(self.live), len(self.live)
+            self.live = None
+
+    def join(self, other: _Rows, width: int) -> None:
+        """Takes in those of `other`, behind its own. Raises Unlike, and is what it was, where that cannot be yet."""
+        self.let_go()
+        other.let_go()
+        state = self.state.joined([other.state], width)
+        self.memory = self.memory.joined([other.memory], width)
+        self.state, self.held = state, self.held + other.held
+
+
 class Together(Generic[T]):
     """Searches that are stepped as one: the rows of each behind those of the one before it, as many a source in all of them."""
 
@@ -90,15 +139,14 @@ class Together(Generic[T]):
         """Before the first step of one search."""
         self.model, self.members, self.source = model, [member], source
         self.mixed = False  # whether sources may have another width than at first
-        self.memory = model.encode(source)
-        self.state = model.decoder.start(self.memory)
+        self.stepped = _Rows(model, source)
         self._follow()
 
     def step(self) -> None:
         """One step of each; who ends with it leaves."""
         turns = [member.turn for member in self.members]
         tokens = torch.cat([turn.tokens for turn in turns if turn is not None])
-        step, self.state = self.model.decoder.step(tokens.to(self.device), self.state, self.memory)
+        step = self.stepped.step(tokens.to(self.device))
         log_probs = self.model.head(step, self.source)
         split = torch.split_with_sizes(log_probs, [member.rows for member in self.members])
         for member, own, attention in zip(self.members, split, self._looks(step), strict=True):
@@ -111,11 +159,9 @@ class Together(Generic[T]):
             return False
         width = max(int(each.source.lengths.max()) for each in (self, other))
         try:
-            state = self.state.joined([other.state], width)
-            memory = self.memory.joined([other.memory], width)
+            self.stepped.join(other.stepped, width)
         except Unlike:
             return False
-        self.state, self.memory = state, memory
         self.source = self.source.joined([other.source], width)
         self.members += other.members
         self.mixed = True
@@ -147,10 +193,13 @@ class Together(Generic[T]):
             if turn is not None:
                 member.rows = len(turn.tokens)
                 member.sources = member.sources if turn.sources is None else len(turn.sources)
-        if self.members and rows is not None:
-            self.state = self.state.select(rows.to(self.device))
-        if self.members and sources is not None:
-            self.memory, self.source = (value.select(sources.to(self.device)) for value in (self.memory, self.source))
+        if not self.members or rows is None:
+            return
+        rows, sources = rows.to(self.device), None if sources is None else sources.to(self.device)
+        # who has gone altogether must not be stepped beyond the longest output that it may have
+        self.stepped.take(rows, sources, at_once=len(self.members) < len(turns))
+        if sources is not None:
+            self.source = self.source.select(sources)
 
     def _looks(self, step: Step) -> list[Mapping[str, Tensor]]:
         """The attention of each member's rows, as wide as its sources were at first."""

@@ -14,7 +14,7 @@ T = TypeVar("T")
 Take = Callable[[int], tuple[Source, Course[T], int] | None]
 
 
-def refilled(model: Model, take: Take[T], room: int, enough: float = 0.25) -> list[T]:
+def refilled(model: Model, take: Take[T], room: int, enough: float = 0.5) -> list[T]:
     """The answers to batches of sources, in the order in which they were taken.
 
     What is searched at a time is stepped as one wherever states can be joined, which the rows of a beam can from their second
