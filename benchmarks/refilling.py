@@ -2,8 +2,8 @@
 
     python benchmarks/refilling.py RUN lines.txt --lines 2000 --beam-sizes 1 5 --threads 2
 
-Predicts the same lines with places that are filled when a share of the room is free, and with one batch after the other (a share
-of 1), in turn. Prints a Markdown table of each way's fastest round: seconds, and those of the processor; steps of the decoder and
+Predicts the same lines with others let in when no more than so many rows are left, and with one batch after the other (0 rows),
+in turn. Prints a Markdown table of each way's fastest round: seconds, and those of the processor; steps of the decoder and
 their rows in the mean; how many outputs are the same as of one batch after the other.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,7 @@ from real_lines import read
 import eyeline
 from eyeline.memory import keep_freed_memory
 from eyeline.predictor import searching
+from eyeline.search import refilling
 
 WARM = 64  # lines that are predicted before
 
@@ -39,10 +41,10 @@ class Watched:
 
 @dataclass
 class Way:
-    """A beam, and the share of the room that is free before it is filled."""
+    """A beam, and how many rows are left of it when others are let in."""
 
     beam: int
-    share: float
+    few: int
     seconds: list[tuple[float, float]] = field(default_factory=list)  # of each round: those that passed, and of the processor
     rows: list[int] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
@@ -54,7 +56,7 @@ def main() -> None:
     parser.add_argument("lines_file")
     parser.add_argument("--lines", type=int, default=2000)
     parser.add_argument("--beam-sizes", type=int, nargs="+", default=[1, 5])
-    parser.add_argument("--shares", type=float, nargs="+", default=[0.5], help="of the room, beside 1")
+    parser.add_argument("--few", type=int, nargs="+", default=[refilling.FEW], help="rows, beside 0")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
     given = parser.parse_args()
@@ -64,25 +66,25 @@ def main() -> None:
     model, watched = predictor.model, Watched(predictor.model.decoder)
     predictor.answering = SimpleNamespace(encode=model.encode, decoder=watched, head=model.head)  # type: ignore[assignment]
     lines = read(given.lines_file, given.lines)
-    ways = [Way(beam, share) for beam in given.beam_sizes for share in (1.0, *given.shares)]
+    ways = [Way(beam, few) for beam in given.beam_sizes for few in (0, *given.few)]
     for beam in given.beam_sizes:
         predictor.predict(lines[:WARM], beam_size=beam, attention=False)
     for _ in range(given.rounds):
         for way in ways:
-            searching.FREE = searching.FREE_OF_BEAMS = way.share
+            searching.refilled = partial(refilling.refilled, few=way.few)  # type: ignore[assignment]
             watched.rows.clear()
             begun, worked = time.perf_counter(), time.process_time()
             found = predictor.predict(lines, beam_size=way.beam, attention=False)
             way.seconds.append((time.perf_counter() - begun, time.process_time() - worked))
             way.rows, way.outputs = [*watched.rows], [one.text for one in found]
     print(f"{len(lines):,} lines, {given.rounds} rounds, {given.threads} threads\n")
-    print("| beam | free before it is filled | seconds | of the processor | steps | rows of a step | outputs the same |")
+    print("| beam | rows left | seconds | of the processor | steps | rows of a step | outputs the same |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for way in ways:
         passed, worked = min(way.seconds)
-        plain = next(other for other in ways if other.beam == way.beam and other.share == 1)
+        plain = next(other for other in ways if other.beam == way.beam and other.few == 0)
         same = sum(one == other for one, other in zip(way.outputs, plain.outputs, strict=True))
-        cells = (f"{way.share:g}", f"{passed:.2f}", f"{worked:.2f}", f"{len(way.rows):,}", f"{sum(way.rows) / len(way.rows):.0f}")
+        cells = (f"{way.few}", f"{passed:.2f}", f"{worked:.2f}", f"{len(way.rows):,}", f"{sum(way.rows) / len(way.rows):.0f}")
         print(f"| {way.beam} | {' | '.join(cells)} | {same:,} |", flush=True)
 
 

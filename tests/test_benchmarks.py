@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from eyeline.predictor import searching
 from toy_runs import ToyRuns, reversal
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -157,15 +158,14 @@ def test_what_filling_freed_places_saves(
 ) -> None:
     path = tmp_path / "lines.txt"
     path.write_text("".join(f"{source}\n" for source, _ in reversal(150, 7)))
-    arguments = ["--lines", "150", "--rounds", "1", "--shares", "0.1"]
+    arguments = ["--lines", "150", "--rounds", "1", "--few", "9"]
     monkeypatch.setattr(sys, "argv", ["refilling.py", str(toys.path("luong")), str(path), *arguments])
-    for name in ("FREE", "FREE_OF_BEAMS"):
-        monkeypatch.setattr(f"eyeline.predictor.searching.{name}", 1.0)
+    monkeypatch.setattr(searching, "refilled", searching.refilled)  # put back when the test is over
     __import__("refilling").main()
     said = capsys.readouterr().out
     assert "150 lines" in said
     rows = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in said.splitlines() if line.startswith(("| 1", "| 5"))
     ]
-    assert [row[:2] for row in rows] == [["1", "1"], ["1", "0.1"], ["5", "1"], ["5", "0.1"]]
+    assert [row[:2] for row in rows] == [["1", "0"], ["1", "9"], ["5", "0"], ["5", "9"]]
     assert [row[-1] for row in rows] == ["150"] * 4

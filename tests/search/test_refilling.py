@@ -33,7 +33,7 @@ PREFIXES = [(6, 6, 6), (), (11,), (4, 5, 6), (), (), (9, 9), (), (7,), (), (), (
 PHRASES = [((10, 11),), (), ((4,), (5, 6)), (), ((7,),), (), (), ((8,),), (), (), ((9, 10),), ()]
 
 
-def asked(way: Searching[..., Any], model: Any, lines: Source, room: int, enough: float, **options: Any) -> list[Any]:
+def asked(way: Searching[..., Any], model: Any, lines: Source, room: int, few: int, **options: Any) -> list[Any]:
     """What is answered to the rows of `lines`, in their order, as they take each other's places."""
     waiting, taken = Waiting(lines.lengths), list[list[int]]()
 
@@ -56,7 +56,7 @@ def asked(way: Searching[..., Any], model: Any, lines: Source, room: int, enough
         return some, way.course(some, **own), int(some.lengths.max())
 
     answers: dict[int, Any] = {}
-    for rows, found in zip(taken, refilled(model, take, room, enough), strict=True):
+    for rows, found in zip(taken, refilled(model, take, room, few), strict=True):
         answers.update(zip(rows, found, strict=True))
     return [answers[row] for row in range(len(lines.lengths))]
 
@@ -85,12 +85,12 @@ WAYS: dict[str, tuple[Searching[..., Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", WAYS)
-@pytest.mark.parametrize(("room", "enough"), [(30, 0.25), (16, 0.01), (45, 0.5), (1, 0.25), (30, 1.0)])
-def test_answers_are_those_of_a_batch_by_itself(name: str, room: int, enough: float) -> None:
+@pytest.mark.parametrize(("room", "few"), [(30, 6), (16, 100), (45, 15), (1, 9), (30, 0)])
+def test_answers_are_those_of_a_batch_by_itself(name: str, room: int, few: int) -> None:
     way, options = WAYS[name]
     model, lines = TinyModel(2).double(), sources(*LINES)
     options = {**EACH, **options}
-    got = flat(asked(way, model, lines, room, enough, **options))
+    got = flat(asked(way, model, lines, room, few, **options))
     wanted = flat(way(model, lines, **options))
     assert len(got) == len(wanted)
     assert any(answer.attention for answer in wanted)
@@ -102,13 +102,13 @@ def test_answers_are_those_of_a_batch_by_itself(name: str, room: int, enough: fl
 @given(
     st.lists(st.lists(st.integers(4, 11), min_size=1, max_size=9), min_size=1, max_size=14),
     st.integers(1, 60),
-    st.floats(0, 1),
+    st.integers(0, 40),
     st.sampled_from([1, 3]),
     st.integers(0, 3),
 )
-def test_whatever_lines_and_room(lines: list[list[int]], room: int, enough: float, beam: int, seed: int) -> None:
+def test_whatever_lines_and_room(lines: list[list[int]], room: int, few: int, beam: int, seed: int) -> None:
     model, batch = TinyModel(seed).double(), sources(*lines)
-    got = asked(search, model, batch, room, enough, beam_size=beam)
+    got = asked(search, model, batch, room, few, beam_size=beam)
     for one, other in zip(flat(got), flat(search(model, batch, beam_size=beam)), strict=True):
         assert_same(one, other)
 
@@ -142,7 +142,7 @@ def test_every_kind_of_rung(rung: str, beam: int) -> None:
     least = [length // 2 for length in most]
     wanted = search(model, lines, beam_size=beam, min_length=least, max_length=most)
     assert len({len(answer.ids) for answer in flat(wanted)}) > 2, "some sources are finished before others"
-    got = asked(search, model, lines, 15, 0.2, beam_size=beam, min_length=least, max_length=most)
+    got = asked(search, model, lines, 15, 8, beam_size=beam, min_length=least, max_length=most)
     for one, other in zip(flat(got), flat(wanted), strict=True):
         assert_same(one, other)
 
@@ -158,7 +158,7 @@ def test_packed_decoders_whose_states_take_other_forms_after_a_step(rung: str, m
     most = [2, 6, 5, 1, 4, 6, 3, 5, 6, 4, 5]
     with torch.inference_mode():
         wanted = search(packed, lines, beam_size=6, max_length=most)
-        got = asked(search, packed, lines, 15, 0.2, beam_size=6, max_length=most)
+        got = asked(search, packed, lines, 15, 8, beam_size=6, max_length=most)
     for one, other in zip(flat(got), flat(wanted), strict=True):
         assert_same(one, other, tolerance=1e-4)
 
@@ -179,15 +179,15 @@ class Counting:
 def test_places_are_filled_and_no_more_than_there_are() -> None:
     lines, most = sources(*[[4, 5, 6]] * 40), [1 + 7 * (row % 5) for row in range(40)]
     steps = {}
-    for enough in (0.1, 1.0):
+    for few in (9, 0):
         model = Counting(TinyModel(1))
-        asked(greedy, model, lines, 40, enough, max_length=most, min_length=most)
+        asked(greedy, model, lines, 40, few, max_length=most, min_length=most)
         assert max(model.rows) == 10, "four places a source, and room for forty"
         wanted = sum(most) + len(most)
         assert wanted <= sum(model.rows) <= wanted / (1 - LEFT), "few that are wanted no more are stepped"
-        steps[enough] = len(model.rows)
-    assert steps[1.0] == 4 * (max(most) + 1), "one batch after the other"
-    assert steps[0.1] < 0.7 * steps[1.0]
+        steps[few] = len(model.rows)
+    assert steps[0] == 4 * (max(most) + 1), "one batch after the other"
+    assert steps[9] < 0.8 * steps[0]
 
 
 def test_what_goes_wrong_in_one_batch_is_told() -> None:
@@ -197,7 +197,7 @@ def test_what_goes_wrong_in_one_batch_is_told() -> None:
             return torch.full_like(said, torch.nan) if (source.ids == 11).any() else said
 
     with pytest.raises(RunError, match="NaN"):
-        asked(greedy, Broken(), sources([4, 5, 6], [7, 8, 9], [11, 4]), 4, 0.25)
+        asked(greedy, Broken(), sources([4, 5, 6], [7, 8, 9], [11, 4]), 4, 9)
 
 
 def test_nothing_to_search_is_no_step() -> None:

@@ -64,7 +64,7 @@ class BeamCache:
     def rows(self) -> int:
         return self.ancestors.shape[0] * self.ancestors.shape[1]
 
-    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+    def joined(self, others: Sequence[Any], width: int) -> Any:
         return SideBySide.of([self, *others])
 
     def select(self, rows: Tensor) -> BeamCache | Cache:

@@ -61,7 +61,7 @@ class Cache:
             torch.index_select(part.permute(2, 0, 1, 3), 1, rows, out=whole[:length])
         return room.cache(length)
 
-    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+    def joined(self, others: Sequence[Any], width: int) -> Any:
         return SideBySide.of([self, *others])
 
     def followed(self, keys: Tensor, values: Tensor) -> Cache:

@@ -18,9 +18,11 @@ class SideBySide:
     parts: tuple[Any, ...]  # values with `rows`, `length` and `select`
 
     @classmethod
-    def of(cls, caches: Sequence[Any]) -> SideBySide:
+    def of(cls, caches: Sequence[Any]) -> Any:
+        """A cache that is alone stands for itself."""
         parts = (cache.parts if isinstance(cache, cls) else (cache,) for cache in caches)
-        return cls(tuple(part for several in parts for part in several))
+        every = tuple(part for several in parts for part in several)
+        return every[0] if len(every) == 1 else cls(every)
 
     @property
     def rows(self) -> int:
@@ -53,9 +55,9 @@ class SideBySide:
             if len(own):
                 kept.append(_selected(part, own - first))
             first += count
-        return kept[0] if len(kept) == 1 else SideBySide(tuple(kept))
+        return SideBySide.of(kept)
 
-    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+    def joined(self, others: Sequence[Any], width: int) -> Any:
         return SideBySide.of([self, *others])
 
 

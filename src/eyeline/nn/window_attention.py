@@ -78,7 +78,7 @@ class WindowCache:
     def select(self, rows: Tensor) -> WindowCache:
         return select(self, rows)
 
-    def joined(self, others: Sequence[Any], width: int) -> SideBySide:
+    def joined(self, others: Sequence[Any], width: int) -> Any:
         return SideBySide.of([self, *others])
 
 

@@ -28,9 +28,6 @@ from eyeline.search.limits import Ranking
 from eyeline.search.refilling import refilled
 from eyeline.search.unfolding import unfold
 
-FREE = 0.5  # of a batch's room is refilled where outputs have no beam; what it gains stands in benchmarks/README.md
-FREE_OF_BEAMS = 1.0  # a beam's steps take their time row by row, and nothing is gained by filling them up
-
 Found = list[list[Hypothesis]]  # the hypotheses of each source
 Way = Searching[..., Found]
 
@@ -103,8 +100,7 @@ class Searcher:
             return there, way.course(there, **given, **asked), int(costs[rows].max())
 
         with torch.inference_mode():
-            beams = way is search and settings.beam_size > 1
-            found = refilled(self.model, take, settings.batch_tokens, FREE_OF_BEAMS if beams else FREE)
+            found = refilled(self.model, take, settings.batch_tokens)
         for rows, several in zip(taken, found, strict=True):
             for row, hypotheses in zip(rows, several, strict=True):
                 answers[row] = hypotheses

@@ -123,6 +123,11 @@ class _Rows:
             self.state, self.memory, self.held = self.state.select(self.live), self.memory.select(self.live), len(self.live)
             self.live = None
 
+    def narrow(self, width: int) -> None:
+        """Cuts off what is beyond the longest source."""
+        self.let_go()
+        self.state, self.memory = self.state.joined([], width), self.memory.joined([], width)
+
     def join(self, other: _Rows, width: int) -> None:
         """Takes in those of `other`, behind its own. Raises Unlike, and is what it was, where that cannot be yet."""
         self.let_go()
@@ -200,6 +205,11 @@ class Together(Generic[T]):
         self.stepped.take(rows, sources, at_once=len(self.members) < len(turns))
         if sources is not None:
             self.source = self.source.select(sources)
+        if self.mixed and len(self.members) < len(turns):
+            width = int(self.source.lengths.max())
+            if width < self.source.ids.shape[1]:
+                self.stepped.narrow(width)
+                self.source = self.source.joined([], width)
 
     def _looks(self, step: Step) -> list[Mapping[str, Tensor]]:
         """The attention of each member's rows, as wide as its sources were at first."""

@@ -11,10 +11,12 @@ from eyeline.contracts import Model, Source
 from eyeline.search.course import Course, Member, Together
 
 T = TypeVar("T")
+# A step of so few rows takes hardly longer than of a single one. More are not worth another encoding, and its padding.
+FEW = 32
 Take = Callable[[int], tuple[Source, Course[T], int] | None]
 
 
-def refilled(model: Model, take: Take[T], room: int, enough: float = 0.5) -> list[T]:
+def refilled(model: Model, take: Take[T], room: int, few: int = FEW) -> list[T]:
     """The answers to batches of sources, in the order in which they were taken.
 
     What is searched at a time is stepped as one wherever states can be joined, which the rows of a beam can from their second
@@ -24,13 +26,14 @@ def refilled(model: Model, take: Take[T], room: int, enough: float = 0.5) -> lis
         take: for so much room the next batch, its search, and the room that each of its sources takes until it is finished;
             None where no more come, or nothing fits. When all the room is free it may take more than that.
         room: of all batches together.
-        enough: the share of the room that has to be free before others are let in; at 1 one batch follows on the other.
+        few: rows, so many of which may be left, in half of the room at most, when others are let in.
     """
     every, running = list[Member[T]](), list[Together[T]]()
     with torch.no_grad():
         while True:
             free = room - sum(together.cost for together in running)
-            taken = take(free) if not running or free >= enough * room else None
+            left = sum(together.rows for together in running)
+            taken = take(free) if not running or (left <= few and 2 * free >= room) else None
             if taken is not None:
                 every.append(Member(*taken))
                 if every[-1].turn is not None:
