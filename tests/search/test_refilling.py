@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_fakes import TinyModel, assert_same, sources
 
-from answers import some_source
+from answers import cut, some_source
 from eyeline.contracts import Hypothesis, Source
 from eyeline.data.batches import Waiting
 from eyeline.errors import RunError
@@ -22,9 +22,8 @@ from eyeline.search.course import LEFT, Searching
 from eyeline.search.refilling import refilled
 from rungs import RUNGS, make
 
-LINES = [
-    [4 + (row * row + place) % 8 for place in range(length)] for row, length in enumerate([3, 1, 9, 2, 14, 1, 5, 8, 2, 3, 6, 1])
-]
+LENGTHS = [3, 1, 9, 2, 14, 1, 5, 8, 2, 3, 6, 1]
+LINES = [[4 + (row * row + place) % 8 for place in range(length)] for row, length in enumerate(LENGTHS)]
 EACH = {  # what searches take for each source
     "max_length": [4, 30, 7, 25, 12, 3, 28, 9, 16, 2, 20, 11],
     "min_length": [0, 2, 0, 0, 5, 1, 0, 3, 0, 0, 0, 0],
@@ -48,11 +47,7 @@ def asked(way: Searching[..., Any], model: Any, lines: Source, room: int, few: i
             parts = (given.prefixes, given.required, given.forbidden)
             own["demands"] = Demands(*([part[row] for row in taken[-1]] if part else () for part in parts))
         some = lines.select(torch.from_numpy(rows))
-        some = (
-            Source(some.ids[:, : int(some.lengths.max())], some.lengths)
-            if some.copy_ids is None and some.values is None
-            else some
-        )
+        some = cut(some, int(some.lengths.max()))
         return some, way.course(some, **own), int(some.lengths.max())
 
     answers: dict[int, Any] = {}

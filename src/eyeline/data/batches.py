@@ -80,6 +80,7 @@ class Waiting:
     def take(self, room: int, whole: int) -> Indices | None:
         """The next rows of which rows × the longest stay within `room`; a sequence that exceeds `whole` alone fits where there is
         as much room as that. None where nothing is left, or nothing fits."""
+        assert whole >= 1
         start = self._start
         if start == len(self._order) or (room < whole and room < self._ordered[start]):
             return None
@@ -93,6 +94,7 @@ def _longest_first(sizes: Indices) -> Indices:
 
 def _cut(order: Indices, sizes: Indices, batch_tokens: int) -> list[Indices]:
     """Cuts an order into runs whose rows × longest stay within the budget, each as long as can be."""
+    assert batch_tokens >= 1
     ordered = np.maximum(sizes[order], 1)
     batches, start = [], 0
     while start < len(order):
@@ -104,7 +106,6 @@ def _cut(order: Indices, sizes: Indices, batch_tokens: int) -> list[Indices]:
 
 def _fitting(ordered: Indices, start: int, budget: int) -> int:
     """How many from `start` on have rows × longest within the budget; one at least."""
-    assert budget >= 1
     most = max(1, budget // int(ordered[start]))
     longest = np.maximum.accumulate(ordered[start : start + most])
     cost = longest * np.arange(1, len(longest) + 1)  # rises, so that the place of the budget is found by halving

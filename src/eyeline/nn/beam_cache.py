@@ -7,15 +7,13 @@ M sources that the memory holds, some of which may have left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from eyeline.nn.cache import SPARE, Cache
-from eyeline.nn.side_by_side import SideBySide
+from eyeline.nn.side_by_side import Apart
 
 
 class Ground:
@@ -34,7 +32,7 @@ class Ground:
 
 
 @dataclass(frozen=True)
-class BeamCache:
+class BeamCache(Apart):
     """Keys and values of all positions so far. A position has K entries a source, one for each hypothesis that there was then."""
 
     ground: Ground
@@ -63,9 +61,6 @@ class BeamCache:
     @property
     def rows(self) -> int:
         return self.ancestors.shape[0] * self.ancestors.shape[1]
-
-    def joined(self, others: Sequence[Any], width: int) -> Any:
-        return SideBySide.of([self, *others])
 
     def select(self, rows: Tensor) -> BeamCache | Cache:
         """Rows reordered, repeated or dropped. Where the K rows of a source are no longer together it is a plain cache.

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from eyeline.nn.side_by_side import SideBySide
+from eyeline.nn.side_by_side import Apart
 
 SPARE = 16  # positions that fit behind those there are, when room is made
 
@@ -32,7 +30,7 @@ class Room:
 
 
 @dataclass(frozen=True)
-class Cache:
+class Cache(Apart):
     """Keys and values of all positions so far."""
 
     keys: Tensor  # [R, H, P, E]
@@ -60,9 +58,6 @@ class Cache:
         for part, whole in ((self.keys, room.keys), (self.values, room.values)):
             torch.index_select(part.permute(2, 0, 1, 3), 1, rows, out=whole[:length])
         return room.cache(length)
-
-    def joined(self, others: Sequence[Any], width: int) -> Any:
-        return SideBySide.of([self, *others])
 
     def followed(self, keys: Tensor, values: Tensor) -> Cache:
         """With those of further positions [R, H, T, E] behind them."""

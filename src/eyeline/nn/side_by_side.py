@@ -10,8 +10,15 @@ import torch
 from torch import Tensor
 
 
+class Apart:
+    """A cache that stays what it is beside others."""
+
+    def joined(self, others: Sequence[Any], width: int) -> Any:
+        return SideBySide.of([self, *others])
+
+
 @dataclass(frozen=True)
-class SideBySide:
+class SideBySide(Apart):
     """Caches, the rows of one behind those of the other. Each is asked about its own rows alone, so that none is filled up to
     another's length, and no position has to be hidden."""
 
@@ -56,9 +63,6 @@ class SideBySide:
                 kept.append(_selected(part, own - first))
             first += count
         return SideBySide.of(kept)
-
-    def joined(self, others: Sequence[Any], width: int) -> Any:
-        return SideBySide.of([self, *others])
 
 
 def _selected(part: Any, rows: Tensor) -> Any:

@@ -6,18 +6,16 @@ the keys that any of its queries may see.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from eyeline.contracts import select
+from eyeline.contracts import Rows
 from eyeline.nn.positions import Order
 from eyeline.nn.self_attention import BothWays, Causal, Heads
-from eyeline.nn.side_by_side import SideBySide
+from eyeline.nn.side_by_side import Apart
 
 
 def blocks(vectors: Tensor, size: int, step: int) -> Tensor:
@@ -64,7 +62,7 @@ class WindowSelfAttention(BothWays):
 
 
 @dataclass(frozen=True)
-class WindowCache:
+class WindowCache(Apart, Rows):
     """Keys and values of the last positions, at most as many as a window reaches back."""
 
     keys: Tensor  # [R, H, P, E]
@@ -74,12 +72,6 @@ class WindowCache:
     @property
     def rows(self) -> int:
         return len(self.keys)
-
-    def select(self, rows: Tensor) -> WindowCache:
-        return select(self, rows)
-
-    def joined(self, others: Sequence[Any], width: int) -> Any:
-        return SideBySide.of([self, *others])
 
 
 class CausalWindowSelfAttention(Causal):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,44 +81,39 @@ class Searcher:
                 found[row] = hypotheses
         return found
 
-    def _search(self, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
-        if self.shortlist is not None:
-            return self._search_candidates(self.shortlist, pieces)
-        answers: list[list[Hypothesis]] = [[] for _ in pieces]
-        sources, settings = self.coder.sources([piece.source for piece in pieces]), self.settings
+    def _search(self, pieces: Sequence[Piece]) -> Found:
+        sources, settings, (way, given) = self.coder.sources([piece.source for piece in pieces]), self.settings, self._way()
         costs = sources.ids.lengths * settings.beam_size
-        waiting, taken, (way, given) = Waiting(costs), list[Indices](), self._way()
+        waiting, taken = Waiting(costs), list[Indices]()
 
-        def take(room: int) -> tuple[Source, Course[Found], int] | None:
+        def batch(room: int) -> tuple[Source, dict[str, Any]] | None:
+            # the next sources for so much room, and what is asked of a search of them
             rows = waiting.take(room, settings.batch_tokens)
             if rows is None:
                 return None
             taken.append(rows)
-            batch = sources.batch(rows)
-            asked, there = self._asked(batch, [pieces[row] for row in rows]), batch.to(self.device)
-            return there, way.course(there, **given, **asked), int(costs[rows].max())
+            some = sources.batch(rows)
+            return some.to(self.device), {**given, **self._asked(some, [pieces[row] for row in rows])}
+
+        def take(room: int) -> tuple[Source, Course[Found], int] | None:
+            if (found := batch(room)) is None:
+                return None
+            source, asked = found
+            return source, way.course(source, **asked), int(costs[taken[-1]].max())
 
         with torch.inference_mode():
-            found = refilled(self.model, take, settings.batch_tokens)
+            if self.shortlist is None:
+                found = refilled(self.model, take, settings.batch_tokens)
+            else:  # each batch has an output layer of its own, and is searched by itself
+                batches = iter(lambda: batch(settings.batch_tokens), None)
+                found = [search_candidates(way, self.shortlist, self.model, *each) for each in batches]
+        answers: Found = [[] for _ in pieces]
         for rows, several in zip(taken, found, strict=True):
             for row, hypotheses in zip(rows, several, strict=True):
                 answers[row] = hypotheses
         if not self.options.mbr:
             return answers
         return [self._by_risk(piece, several) for piece, several in zip(pieces, answers, strict=True)]
-
-    def _search_candidates(self, shortlist: Shortlist, pieces: Sequence[Piece]) -> list[list[Hypothesis]]:
-        """The same under a shortlist: each batch has an output layer of its own, and is searched by itself."""
-        answers: list[list[Hypothesis]] = [[] for _ in pieces]
-        sources, (way, given) = self.coder.sources([piece.source for piece in pieces]), self._way()
-        for rows in sequential_batches(sources.ids.lengths * self.settings.beam_size, self.settings.batch_tokens):
-            batch = sources.batch(rows)
-            asked, there = self._asked(batch, [pieces[row] for row in rows]), batch.to(self.device)
-            with torch.inference_mode():
-                found = search_candidates(partial(way, **given), shortlist, self.model, there, asked)
-            for row, hypotheses in zip(rows, found, strict=True):
-                answers[row] = hypotheses
-        return answers
 
     @property
     def ranking(self) -> Ranking:

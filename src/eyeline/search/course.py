@@ -72,19 +72,17 @@ class Member(Generic[T]):
         self.course, self.width, self.each = course, source.ids.shape[1], each
         self.rows = self.sources = source.ids.shape[0]  # of the last turn
         self.turn: Turn | None = None  # what it asks next
-        self.go_on(partial(next, course))
+        self.hear(None)
 
-    def go_on(self, way: Callable[[], Turn]) -> None:
+    def hear(self, said: Said | None) -> None:
+        """Goes on to the next turn, the first where nothing is said yet, or to the answer."""
         try:
-            self.turn = way()
+            self.turn = next(self.course) if said is None else self.course.send(said)
         except StopIteration as end:
             self.turn, self.answer = None, end.value
 
-    def hear(self, said: Said) -> None:
-        self.go_on(partial(self.course.send, said))
 
-
-class _Rows:
+class _Stepped:
     """States and memories of rows, as a model steps them. Rows that are wanted no more stay where they are until they are some
     share of all: to take out one of them copies all others."""
 
@@ -128,7 +126,7 @@ class _Rows:
         self.let_go()
         self.state, self.memory = self.state.joined([], width), self.memory.joined([], width)
 
-    def join(self, other: _Rows, width: int) -> None:
+    def join(self, other: _Stepped, width: int) -> None:
         """Takes in those of `other`, behind its own. Raises Unlike, and is what it was, where that cannot be yet."""
         self.let_go()
         other.let_go()
@@ -144,7 +142,7 @@ class Together(Generic[T]):
         """Before the first step of one search."""
         self.model, self.members, self.source = model, [member], source
         self.mixed = False  # whether sources may have another width than at first
-        self.stepped = _Rows(model, source)
+        self.stepped = _Stepped(model, source)
         self._follow()
 
     def step(self) -> None:
