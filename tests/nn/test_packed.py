@@ -30,6 +30,17 @@ def test_packed_is_the_plain_product(shape: tuple[int, ...], bias: bool) -> None
         torch.testing.assert_close(packed(input), plain(input))
 
 
+@pytest.mark.parametrize("kind", [PackedLinear, RoundedLinear])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_no_later_change_is_followed(linear: nn.Linear, kind: type[nn.Linear], rows: int) -> None:
+    """Not even by one row, whose layout is made when it comes."""
+    laid, input = kind(linear), torch.randn(rows, 48)
+    wanted = linear(input).detach()
+    with torch.inference_mode():
+        linear.weight.mul_(2.0)
+        torch.testing.assert_close(laid(input), wanted, rtol=0.0, atol=0.05)
+
+
 @pytest.mark.parametrize("vnni", [True, False])
 @pytest.mark.parametrize("columns", [20, WIDE])
 @pytest.mark.parametrize("rows", [4, 40])
