@@ -130,6 +130,7 @@ FAMILIES = {
             **LEARNING,
         },
         sizes=(Size(10_000, 40, {"training.batch_tokens": "1024", "training.validate_every": "500"}),),
+        own={"kor": {"data.normalization": "jamo"}},  # suffixes begin within syllables
     ),
     "transliteration": Family(
         files=("{}_train.tsv", "{}_dev.tsv", "{}_test.tsv"),
