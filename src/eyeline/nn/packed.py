@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from eyeline.nn.cells import Cell, by_hand
 from eyeline.nn.recurrent import Stack
-from eyeline.products import ROWS, Laid
+from eyeline.products import ROWS, Layouts, transposed
 
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too
@@ -69,7 +69,7 @@ class PackedLinear(_Laid):
     """x Wᵀ + b with W in the layouts that are multiplied fastest."""
 
     def lay(self, linear: nn.Linear) -> Any:
-        return Laid(linear.weight)
+        return Layouts(linear.weight)
 
     def multiply(self, input: Tensor) -> Tensor:
         return self._kept.weights.product(input, self.bias)  # type: ignore[no-any-return]
@@ -94,14 +94,14 @@ class _Rounded:
 
     @cached_property
     def _transposed(self) -> Tensor:
-        """[in, out] in single precision, for few rows where products of bytes are slow."""
-        return self.whole.t().float().contiguous()
+        """The integers in single precision, for few rows where products of bytes are slow."""
+        return transposed(self.whole.float())
 
     def products(self, rows: Tensor) -> Tensor:
         """[R, out] of `rows` [R, in] int8 within the reach, times the scales of the matrix."""
         few = len(rows) * len(self.scales) < MANY[self.reach]
         if self.reach < 127 and (few or len(rows) == 1):  # sums that single precision holds exactly, up to 2,097 of them
-            return (rows.float() @ self._transposed).mul_(self.scales)
+            return nn.functional.linear(rows.float(), self._transposed).mul_(self.scales)
         if not few:
             moved = rows.view(torch.uint8) + (self.reach + 1)  # unsigned numbers, what the kernels are made for
             how: Any = (1.0, 0, torch.float32, "none", [], "")
@@ -140,7 +140,7 @@ class _Step:
     """One position of one recurrent layer, whose input and state fill the same columns of its gates."""
 
     cell: Cell
-    weights: Laid  # of the input, beside it of the state
+    weights: Layouts  # of the input, beside it of the state
     bias: Tensor
 
     @classmethod
@@ -148,7 +148,7 @@ class _Step:
         cell = by_hand(layer)
         assert cell is not None
         weights = cell.arrange(layer)
-        return cls(cell, Laid(torch.cat([weights.inward, weights.recurrent], 1)), weights.bias)
+        return cls(cell, Layouts(torch.cat([weights.inward, weights.recurrent], 1)), weights.bias)
 
     def products(self, input: Tensor, before: Tensor) -> Tensor:
         """[R, G·D] from `input` [R, E] and the state `before` [P, R, D]."""

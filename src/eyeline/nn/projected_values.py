@@ -25,7 +25,7 @@ from eyeline.nn.decoders import AttendThenStep, AttentionMemory, Fed, Hidden, Se
 from eyeline.nn.packed import Kept, PackedStack, as_learnt
 from eyeline.nn.readout import Affine, Gate, Maxout
 from eyeline.nn.recurrent import Encoding
-from eyeline.products import Laid, linear
+from eyeline.products import Layouts, linear
 
 BYTES = 10  # reading a number of a source's values takes as long as so many multiplications
 
@@ -35,14 +35,14 @@ class _Reader:
     """A linear map of which some columns read the context."""
 
     of_context: Tensor  # [P, C]
-    of_others: Laid  # [P, …]
+    of_others: Layouts  # [P, …]
     bias: Tensor
 
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor, start: int, size: int) -> _Reader:
         """Of `weight` [P, …], whose columns from `start` on, `size` of them, read the context."""
         before, of_context, behind = weight.tensor_split([start, start + size], 1)
-        return cls(of_context, Laid(torch.cat([before, behind], 1)), bias)
+        return cls(of_context, Layouts(torch.cat([before, behind], 1)), bias)
 
     def read(self, of_context: Tensor, *others: Tensor) -> Tensor:
         """[R, P] from the products of the context, and what stands beside it."""
