@@ -41,14 +41,18 @@ def test_no_later_change_is_followed(linear: nn.Linear, kind: type[nn.Linear], r
         torch.testing.assert_close(laid(input), wanted, rtol=0.0, atol=0.05)
 
 
-@pytest.mark.parametrize("vnni", [True, False])
+@pytest.mark.parametrize("kernels", ["vnni", "fbgemm", "neither"])
 @pytest.mark.parametrize("columns", [20, WIDE])
 @pytest.mark.parametrize("rows", [4, 40])
-def test_rounding_is_that_of_rows(rows: int, columns: int, vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_is_that_of_rows(rows: int, columns: int, kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As written down in float64, one row after the other; with other rows beside it, a row stays what it is."""
+    vnni = kernels == "vnni"
     if vnni and not packing.products_of_bytes():
         pytest.skip("a processor without products of bytes")
+    if kernels == "fbgemm" and not packing.fbgemm():
+        pytest.skip("a PyTorch without FBGEMM")
     monkeypatch.setattr(packing, "products_of_bytes", lambda: vnni)
+    monkeypatch.setattr(packing, "fbgemm", lambda: kernels == "fbgemm")
     torch.manual_seed(1)
     linear = nn.Linear(48, columns)
     linear.weight.data[:2, :24] = 9.0  # sums that 16 bits do not hold

@@ -6,9 +6,9 @@ weights beside it, which follows no later change. With gradients it computes as 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +19,7 @@ from eyeline.products import ROWS, Layouts, transposed
 
 CACHED = 2**19  # integers of 4 bytes that are made at a time
 LEAST = 1e-12  # rows of zeros have a scale, too
-MANY = {127: 2**14, 63: 2**12}  # by the reach of rows: numbers of a product of bytes, from which on oneDNN's pays
+MANY = 2**14  # numbers of a product of bytes, from which on oneDNN's pays
 
 
 class Kept:
@@ -65,6 +65,12 @@ def products_of_bytes() -> bool:
     return bool(getattr(torch.cpu, "_is_vnni_supported", lambda: False)())  # PyTorch 2.4 calls it otherwise
 
 
+def fbgemm() -> bool:
+    """Whether PyTorch has FBGEMM's products of bytes."""
+    wanted = "linear_prepack", "linear_with_input_q_dq_qweight_dq_output_fp32"
+    return "fbgemm" in torch.backends.quantized.supported_engines and all(hasattr(torch.ops.quantized, name) for name in wanted)
+
+
 class PackedLinear(_Laid):
     """x Wᵀ + b with W in the layouts that are multiplied fastest."""
 
@@ -75,44 +81,74 @@ class PackedLinear(_Laid):
         return self._kept.weights.product(input, self.bias)  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True)
-class _Rounded:
-    """A matrix as 8-bit integers, a scale for each of its rows."""
+class _Products(Protocol):
+    """A matrix [out, in] as 8-bit integers, a scale for each of its rows."""
 
-    whole: Tensor  # [out, in] int8
-    scales: Tensor  # [out]
-    laid: Any  # `whole` in the layout of oneDNN's kernels
-    origin: Tensor  # [out] zeros
-    reach: int  # the largest integer that it may be multiplied by
+    def of(self, rows: Tensor) -> Tensor:
+        """[R, out] of `rows` [R, in], all numbers of which are between -1 and 1 and are rounded to a share of that."""
+        ...
 
-    @classmethod
-    def of(cls, weights: Tensor) -> _Rounded:
-        scales = weights.abs().amax(1).clamp(min=LEAST) / 127
-        whole = (weights / scales[:, None]).round().to(torch.int8)
-        laid = torch.ops.onednn.qlinear_prepack(whole, [ROWS, whole.shape[1]])
-        return cls(whole, scales, laid, torch.zeros(len(whole), dtype=torch.int32), 127 if products_of_bytes() else 63)
 
-    @cached_property
-    def _transposed(self) -> Tensor:
-        """The integers in single precision, for few rows where products of bytes are slow."""
-        return transposed(self.whole.float())
+class _OfBytes:
+    """Products of 8 by 8 bits, in 127ths, by oneDNN."""
 
-    def products(self, rows: Tensor) -> Tensor:
-        """[R, out] of `rows` [R, in] int8 within the reach, times the scales of the matrix."""
-        few = len(rows) * len(self.scales) < MANY[self.reach]
-        if self.reach < 127 and (few or len(rows) == 1):  # sums that single precision holds exactly, up to 2,097 of them
-            return nn.functional.linear(rows.float(), self._transposed).mul_(self.scales)
-        if not few:
-            moved = rows.view(torch.uint8) + (self.reach + 1)  # unsigned numbers, what the kernels are made for
+    def __init__(self, whole: Tensor, scales: Tensor) -> None:
+        self.whole, self.scales = whole, scales
+        self.laid = torch.ops.onednn.qlinear_prepack(whole, [ROWS, whole.shape[1]])
+        self.origin = torch.zeros(len(whole), dtype=torch.int32)
+
+    def of(self, rows: Tensor) -> Tensor:
+        rows = (rows * 127).round_().to(torch.int8)
+        if len(rows) * len(self.scales) >= MANY:
+            moved = rows.view(torch.uint8) + 128  # unsigned numbers, what the kernels are made for
             how: Any = (1.0, 0, torch.float32, "none", [], "")
-            given = moved, 1.0, self.reach + 1, self.laid, self.scales, self.origin, None
+            given = moved, 1 / 127, 128, self.laid, self.scales, self.origin, None
             return torch.ops.onednn.qlinear_pointwise(*given, *how)  # type: ignore[no-any-return]
         made = self.scales.new_empty(len(rows), len(self.scales))
         step = max(1, CACHED // len(rows))
         for start in range(0, len(self.scales), step):  # so that integers do not leave the cache before they are numbers again
             part = slice(start, start + step)
-            made[:, part] = torch._int_mm(rows, self.whole[part].t()) * self.scales[part]
+            made[:, part] = torch._int_mm(rows, self.whole[part].t()) * (self.scales[part] / 127)
         return made
+
+
+class _OfFewerBits:
+    """Products of 8 by 7 bits, in 63rds, by FBGEMM. Without VNNI it sums two of them in 16 bits, which hold no more.
+
+    PyTorch means to remove the tensors that weights are handed over in; `fbgemm` says whether it has.
+    """
+
+    def __init__(self, whole: Tensor, scales: Tensor) -> None:
+        before = torch.backends.quantized.engine
+        torch.backends.quantized.engine = "fbgemm"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of that removal
+                weights = torch._make_per_channel_quantized_tensor(
+                    whole, scales.double(), torch.zeros(len(whole), dtype=torch.long), 0
+                )
+            self.packed = torch.ops.quantized.linear_prepack(weights, None)
+        finally:
+            torch.backends.quantized.engine = before
+
+    def of(self, rows: Tensor) -> Tensor:
+        return torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(rows, 1 / 63, 64, self.packed)  # type: ignore[no-any-return]
+
+
+class _AsNumbers:
+    """The same integers, in 63rds, in single precision, which holds their sums exactly up to 2,097 of them."""
+
+    def __init__(self, whole: Tensor, scales: Tensor) -> None:
+        self.whole, self.scales = transposed(whole.float()), scales / 63
+
+    def of(self, rows: Tensor) -> Tensor:
+        return nn.functional.linear((rows * 63).round_(), self.whole).mul_(self.scales)
+
+
+def _rounded(weights: Tensor) -> _Products:
+    scales = weights.abs().amax(1).clamp(min=LEAST) / 127
+    kind = _OfBytes if products_of_bytes() else _OfFewerBits if fbgemm() else _AsNumbers
+    return kind((weights / scales[:, None]).round().to(torch.int8), scales)
 
 
 class RoundedLinear(_Laid):
@@ -123,14 +159,14 @@ class RoundedLinear(_Laid):
     """
 
     def lay(self, linear: nn.Linear) -> Any:
-        return _Rounded.of(linear.weight)
+        return _rounded(linear.weight)
 
     def multiply(self, input: Tensor) -> Tensor:
         if not input.numel():
             return super(_Laid, self).forward(input)
         rows = input.reshape(-1, self.in_features)
-        scales = rows.abs().amax(1, keepdim=True).clamp_(min=LEAST) / self._kept.weights.reach
-        made = self._kept.weights.products((rows / scales).round_().to(torch.int8))
+        scales = torch.linalg.vector_norm(rows, torch.inf, 1, keepdim=True).clamp_(min=LEAST)
+        made = self._kept.weights.of(rows / scales)
         made = made.mul_(scales) if self.bias is None else torch.addcmul(self.bias, made, scales, out=made)
         return made.view(*input.shape[:-1], -1)
 
