@@ -9,6 +9,7 @@ import torch
 
 from eyeline.errors import ConfigError
 from eyeline.nn import Alibi, LearnedPositions, NoPositions, Rotary, Sinusoidal, Unordered
+from eyeline.nn.positions import KEPT
 
 
 @pytest.mark.parametrize("size", [8, 7, 1])
@@ -77,3 +78,21 @@ def test_the_end_of_a_table() -> None:
 def test_an_odd_width_has_no_pairs() -> None:
     with pytest.raises(ConfigError, match="width 3 has one without a partner"):
         Rotary(3)
+
+
+@pytest.mark.parametrize("start", [KEPT - 3, torch.tensor([KEPT - 3, 0])])
+def test_sinusoids_go_on_beyond_those_that_are_kept(start: int | torch.Tensor) -> None:
+    """One position after the other, the same as all at once, whichever way each was made."""
+    sinusoidal, nothing = Sinusoidal(8), torch.zeros(2, 6, 8)
+    together = sinusoidal(nothing, start)
+    apart = torch.cat([sinusoidal(nothing[:, :1], start + t) for t in range(6)], 1)
+    torch.testing.assert_close(apart, together, rtol=0, atol=1e-6)
+    assert not torch.equal(together[:, 0], together[:, 5])
+
+
+def test_sinusoids_made_in_prediction_serve_in_training() -> None:
+    embedded = torch.randn(1, 2, 30, requires_grad=True)
+    with torch.inference_mode():
+        Sinusoidal(30)(embedded)
+    (Sinusoidal(30)(embedded) ** 2).sum().backward()
+    assert embedded.grad is not None

@@ -7,6 +7,7 @@ width of a head. The K = R/N rows of one source lie together: they are K·T quer
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated
 
 import torch
@@ -103,6 +104,17 @@ class HeadKeys(Rows):
     values: Annotated[Tensor, Along(2)]  # [N, H, S, E], zero where hidden
     mask: Annotated[Tensor, Along(1, beyond=True)]  # [N, S], True = hidden
 
+    @cached_property
+    def seen(self) -> Tensor | None:
+        """[N, 1, 1, S] where to look, as `heads_attend` wants it; None: everywhere. The steps of a source share it.
+
+        In prediction on a CPU it is a number that is added: PyTorch makes one of a mask at each call.
+        """
+        seen = visible(self.mask)[:, None, None]
+        if not self.mask.is_cpu or torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return seen
+        return None if bool(seen.all()) else torch.zeros_like(seen, dtype=self.keys.dtype).masked_fill_(~seen, -torch.inf)
+
 
 class MultiHeadAttention(nn.Module):
     """Concat(head₁ … head_H) W_O + b, headᵢ = softmax(Qᵢ Kᵢᵀ / √E) Vᵢ (section 3.2.2), with a bias in each map, as in PyTorch.
@@ -143,8 +155,7 @@ class MultiHeadAttention(nn.Module):
         Args:
             real: where `query` and the result are [M, D], of one row a source and without padding, where these stand.
         """
-        seen = visible(keys.mask)[:, None, None]
-        found = heads_attend(self._queries(query, keys, real), keys.keys, keys.values, seen, self.dropout)  # [N, H, K·T, E]
+        found = heads_attend(self._queries(query, keys, real), keys.keys, keys.values, keys.seen, self.dropout)  # [N, H, K·T, E]
         return self.output(join_heads(found, real).view(query.shape))  # type: ignore[no-any-return]
 
     def weights(self, query: Tensor, keys: HeadKeys) -> Tensor:

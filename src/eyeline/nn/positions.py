@@ -7,6 +7,7 @@ and at most one of them tells anything.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from eyeline.errors import ConfigError
 
 Start = int | Tensor  # where the first of T positions stands: in all rows alike, or [R] long on the CPU
+KEPT = 1024  # positions whose sinusoids are kept
 BASE = 10000.0  # the longest wavelength is 2π·BASE positions (Vaswani et al. 2017, section 3.5)
 
 
@@ -46,12 +48,30 @@ class Sinusoidal(Positions):
         self.size = size
 
     def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
-        turns = wavelengths(self.size, embedded)
+        length = embedded.shape[1]
+        if isinstance(start, int):
+            return embedded + self._waves(start + length, embedded)[start : start + length]
         places, last = _places(embedded, start)
-        needed = torch.arange(last, device=embedded.device) if places.dim() > 1 else places  # few, and many rows share each
-        angles = needed.to(turns.dtype)[:, None] * turns  # [T, ⌈D/2⌉]
-        waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, : self.size]  # [T, D]
-        return embedded + (waves[places] if places.dim() > 1 else waves).to(embedded.dtype)
+        return embedded + self._waves(last, embedded)[places]
+
+    def _waves(self, last: int, like: Tensor) -> Tensor:
+        """[P, D] what is added at each position, `last` of them at least. A step does not make them anew."""
+        if last > KEPT or torch.compiler.is_compiling():
+            return _waves(self.size, last, like.device, like.dtype)
+        return _kept_waves(self.size, like.device, like.dtype)
+
+
+def _waves(size: int, positions: int, device: torch.device, kind: torch.dtype) -> Tensor:
+    """[positions, size] sinusoids of angles in fp32 or finer."""
+    turns = wavelengths(size, torch.empty(0, device=device, dtype=kind))
+    angles = torch.arange(positions, device=device).to(turns.dtype)[:, None] * turns  # [P, ⌈D/2⌉]
+    return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :size].to(kind)
+
+
+@lru_cache(maxsize=8)
+def _kept_waves(size: int, device: torch.device, kind: torch.dtype) -> Tensor:
+    with torch.inference_mode(False):  # they may be wanted in training next
+        return _waves(size, KEPT, device, kind)
 
 
 class LearnedPositions(Positions):

@@ -67,6 +67,8 @@ def refuse_required(demands: Demands) -> None:
 class Likeliest:
     def pick(self, log_probs: Tensor, position: int, rules: Rules) -> tuple[Tensor, Tensor]:
         values, ids = rules.offer(log_probs, 1, position)
+        if ids.shape[1] == 1:
+            return ids[:, 0], values[:, 0]
         best = values.argmax(1, keepdim=True)  # the first of the greatest: values are sorted but for the forbidden ones
         return ids.gather(1, best)[:, 0], values.gather(1, best)[:, 0]
 
