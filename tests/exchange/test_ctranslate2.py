@@ -107,6 +107,15 @@ def test_what_it_does_not_know_is_refused(toys: ToyRuns, asked: dict[str, Any], 
     assert named in str(caught.value)
 
 
+def test_what_it_does_not_know_may_be_left_to_our_search(toys: ToyRuns) -> None:
+    trained = toys.predictor("guided")
+    run, model = trained.run, trained.model
+    lenient = Predictor(run, model, engine=CTranslate2Engine(run, model, threads=1), otherwise=True)
+    for asked in ({"attention": True}, {"attention": False, "min_length": 2}):
+        assert list(lenient.predict(LINES, **asked)) == list(trained.predict(LINES, **asked))
+    same(trained.predict(LINES, attention=False), lenient.predict(LINES, attention=False))
+
+
 @pytest.mark.parametrize(
     "settings", [{"positions": "rotary"}, {"positions": "alibi"}, {"attention": "window"}, {"attention": "linear"}]
 )

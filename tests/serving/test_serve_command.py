@@ -83,6 +83,19 @@ def listening(port: int) -> set[str]:
     return found
 
 
+def test_an_engine_answers_what_it_can_and_our_search_the_rest(toys: ToyRuns, tmp_path: Path) -> None:
+    """Of the runs that it has a kind for."""
+    with started(tmp_path, toys.path("guided"), toys.path("luong"), "--engine", "auto") as (service, process, _):
+        loaded = Path(f"/proc/{process.pid}/maps")
+        assert not loaded.exists() or "libctranslate2" in loaded.read_text()
+        for run in ("guided", "luong"):
+            model = toys.predictor(run)
+            for asked in ({"attention": False}, {"attention": True}, {"attention": False, "min_length": 2}):
+                (got,), (expected,) = service.predict("a b c", model=run, **asked), model.predict(["a b c"], **asked)
+                assert (got["tokens"], got["score"]) == (expected.tokens, pytest.approx(expected.score, abs=1e-4))
+                assert (got["alignment"] is not None) == asked["attention"]
+
+
 def test_an_interrupt_is_told(toys: ToyRuns, tmp_path: Path) -> None:
     with started(tmp_path, toys.path("luong")) as (service, process, said):
         assert service.get("/nothing").status == 404
@@ -115,6 +128,8 @@ def test_a_second_signal_ends_it_at_once(toys: ToyRuns, tmp_path: Path) -> None:
         (["{run}", "--api-keys", "{folder}/nothing"], "no such file"),
         (["{run}", "--port", "65536"], "less than or equal to 65535"),
         (["{run}", "--device", "cdua"], "did you mean 'cuda'?"),
+        (["{run}", "--engine", "torhc"], "did you mean 'torch'?"),
+        (["{run}", "--engine", "ctranslate2"], "model.architecture=luong"),
     ],
 )
 def test_what_the_user_can_mend_is_one_line(

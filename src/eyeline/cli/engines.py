@@ -56,12 +56,12 @@ def chosen_engine(engine: str, run: str, options: SearchOptions, elsewhere: bool
     return "ctranslate2" if engine == "ctranslate2" or able else "torch"
 
 
-def engaged(predictor: Predictor, threads: int | None, precision: str) -> Predictor:
-    """The predictor with CTranslate2 in the place of our search."""
+def engaged(predictor: Predictor, threads: int | None, precision: str, otherwise: bool = False) -> Predictor:
+    """The predictor with CTranslate2 in the place of our search, which answers what that cannot be asked where `otherwise`."""
     from eyeline.exchange.ctranslate2_engine import CTranslate2Engine
     from eyeline.predictor import Predictor
 
     run, model = predictor.run, predictor.model
     device = str(predictor.device)
     engine = CTranslate2Engine(run, model, device=device, threads=threads or 0, precision=precision)
-    return Predictor(run, model, predictor.device, engine=engine)
+    return Predictor(run, model, predictor.device, engine=engine, otherwise=otherwise)

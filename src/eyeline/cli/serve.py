@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eyeline.cli.common import Device, Quiet, Seed, Threads, Verbose, prepare, reporter
+from eyeline.cli.engines import Engine, check_engine_name, chosen_engine, engaged
 from eyeline.cli.searching import Precision
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def serve(
     max_beam: Annotated[int, typer.Option("--max-beam", help="Most that beam_size and mbr may be.", min=1)] = 32,
     max_n_best: Annotated[int, typer.Option("--max-n-best", help="Most that n_best may be.", min=1)] = 32,
     precision: Precision = "fp32",
+    engine: Engine = "torch",
     log_text: Annotated[bool, typer.Option("--log-text", help="Write down what users typed, too.")] = False,
     seed: Seed = None,
     device: Device = "auto",
@@ -63,6 +65,7 @@ def serve(
     require("prometheus_client", "serve")
     require("python_multipart", "serve")
     paths = named(runs)
+    check_engine_name(engine, None, None, device, False)
     from eyeline.memory import keep_freed_memory
     from eyeline.serving.limits import Limits
     from eyeline.serving.running import address, is_of_this_machine, listen
@@ -86,7 +89,7 @@ def serve(
         report.note(f"reading {', '.join(paths)}")
         name = prepare(device, threads, seed)
         keep_freed_memory()
-        predictors = _predictors(paths, name, precision)
+        predictors = {run: _predictor(path, name, precision, engine, threads) for run, path in paths.items()}
         from eyeline.serving.access import Access, read_keys
         from eyeline.serving.app import create_app
         from eyeline.serving.models import Models
@@ -116,10 +119,13 @@ def named(runs: Sequence[str]) -> dict[str, str]:
     return paths
 
 
-def _predictors(paths: Mapping[str, str], device: str, precision: str) -> dict[str, Predictor]:
-    from eyeline.predictor import load
+def _predictor(path: str, device: str, precision: str, engine: str, threads: int | None) -> Predictor:
+    """Where an engine answers, requests that it cannot be asked are our own search's."""
+    from eyeline.predictor import SearchOptions, load
 
-    return {name: load(path, device, precision=precision) for name, path in paths.items()}
+    if chosen_engine(engine, path, SearchOptions(attention=False), elsewhere=device == "mps") == "torch":
+        return load(path, device, precision=precision)
+    return engaged(load(path, device), threads, precision, otherwise=True)
 
 
 def _journal(quiet: bool) -> Journal:

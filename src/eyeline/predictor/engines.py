@@ -53,3 +53,15 @@ def check_engine(options: SearchOptions, settings: SearchSettings) -> None:
         if wanted:
             value = getattr(options, name, None) or getattr(settings, name, None)
             raise ConfigError("an engine does not know this", f"{name}={value}", "leave it out, or predict with torch")
+
+
+def where_able(engine: Engine | None, options: SearchOptions, settings: SearchSettings, otherwise: bool) -> Engine | None:
+    """The engine, if it can be asked; None where it cannot and our own search answers `otherwise`; else raises ConfigError."""
+    try:
+        if engine is not None:
+            check_engine(options, settings)
+    except ConfigError:
+        if not otherwise:
+            raise
+        return None
+    return engine

@@ -33,7 +33,7 @@ from eyeline.predictor.answers import (
     pair_score,
     prediction,
 )
-from eyeline.predictor.engines import Engine, check_engine
+from eyeline.predictor.engines import Engine, where_able
 from eyeline.predictor.growing import check_single, growing
 from eyeline.predictor.inputs import (
     CHUNK,
@@ -75,6 +75,7 @@ class Predictor:
         others: Sequence[Seq2Seq] = (),
         mean: Mean = geometric,
         engine: Engine | None = None,
+        otherwise: bool = False,
         shortlist: Shortlist | None = None,
     ) -> None:
         """
@@ -82,11 +83,12 @@ class Predictor:
             others: models that answer together with `model`; their ids have to mean the same.
             mean: of what they all say.
             engine: searches in the place of our own search, with a copy of the model.
+            otherwise: whether our own answers what the engine cannot be asked; an error when False.
             shortlist: what `predict` chooses outputs from; None: the whole vocabulary.
         """
         self.run, self.model, self.device = run, model, torch.device(device)
         self.answering: Model = Ensemble([model, *others], mean) if others else model
-        self.engine, self.shortlist = engine, shortlist
+        self.engine, self.otherwise, self.shortlist = engine, otherwise, shortlist
         self.coder = coder(run.config, run.source, run.target)
         self.reader = Reader(run.config, self.coder, bool(run.source.features))
 
@@ -234,9 +236,8 @@ class Predictor:
     ) -> Callable[[Sequence[Line], int], list[Prediction]]:
         """What answers a portion of lines, the first of which has the given number, from 1. Raises ConfigError."""
         settings = resolve(self.config, options)
-        if self.engine is not None:
-            check_engine(options, settings)
-        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device, self.engine, self.shortlist)
+        engine = where_able(self.engine, options, settings, self.otherwise)
+        look = Searcher(self.answering, self.coder, self.config, options, settings, self.device, engine, self.shortlist)
         look.check()
 
         def ask(lines: Sequence[Line], first: int) -> list[Prediction]:
