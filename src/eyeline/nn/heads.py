@@ -29,7 +29,10 @@ class Generate(nn.Module):
 
     def forward(self, step: Step, source: Source) -> Tensor:
         """[..., V] from features [..., D]; the source is not needed."""
-        return wide(self.project(step.features)).log_softmax(-1)
+        logits = wide(self.project(step.features))
+        if torch.is_grad_enabled() or not logits.is_cpu:
+            return logits.log_softmax(-1)
+        return torch.log_softmax(logits, -1, out=logits)  # megabytes a step, which need not be fetched twice
 
     def output_layer(self) -> tuple[Tensor, Tensor]:
         """W [V, D] and b [V]."""
