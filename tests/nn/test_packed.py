@@ -69,6 +69,17 @@ def test_rounding_is_that_of_rows(rows: int, columns: int, kernels: str, monkeyp
         assert torch.equal(rounded(input)[1:2], rounded(input[1:2]))
 
 
+@pytest.mark.parametrize("rows", [4, 40, 400])
+def test_products_of_bytes_are_exact(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By either of the kernels that processors with VNNI have; on numbers so small that others sum them, too."""
+    torch.manual_seed(1)
+    whole, scales, input = torch.randint(-60, 61, (300, 48)).to(torch.int8), torch.rand(300), torch.rand(rows, 48) * 2 - 1
+    wanted = ((input * 127).round().double() / 127) @ whole.double().T * scales.double()
+    for many in (0, 10**9):
+        monkeypatch.setattr(packing, "MANY", many)
+        torch.testing.assert_close(packing.OfBytes(whole, scales).of(input).double(), wanted, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("shape", [(48,), (5, 48), (2, 3, 48), (0, 48)])
 def test_rounded_is_near_the_plain_product(linear: nn.Linear, shape: tuple[int, ...]) -> None:
     torch.manual_seed(3)

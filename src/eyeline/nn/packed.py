@@ -81,7 +81,7 @@ class PackedLinear(_Laid):
         return self._kept.weights.product(input, self.bias)  # type: ignore[no-any-return]
 
 
-class _Products(Protocol):
+class WholeProducts(Protocol):
     """A matrix [out, in] as 8-bit integers, a scale for each of its rows."""
 
     def of(self, rows: Tensor) -> Tensor:
@@ -89,7 +89,7 @@ class _Products(Protocol):
         ...
 
 
-class _OfBytes:
+class OfBytes:
     """Products of 8 by 8 bits, in 127ths, by oneDNN."""
 
     def __init__(self, whole: Tensor, scales: Tensor) -> None:
@@ -112,7 +112,7 @@ class _OfBytes:
         return made
 
 
-class _OfFewerBits:
+class OfFewerBits:
     """Products of 8 by 7 bits, in 63rds, by FBGEMM. Without VNNI it sums two of them in 16 bits, which hold no more.
 
     PyTorch means to remove the tensors that weights are handed over in; `fbgemm` says whether it has.
@@ -135,7 +135,7 @@ class _OfFewerBits:
         return torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(rows, 1 / 63, 64, self.packed)  # type: ignore[no-any-return]
 
 
-class _AsNumbers:
+class AsNumbers:
     """The same integers, in 63rds, in single precision, which holds their sums exactly up to 2,097 of them."""
 
     def __init__(self, whole: Tensor, scales: Tensor) -> None:
@@ -145,9 +145,9 @@ class _AsNumbers:
         return nn.functional.linear((rows * 63).round_(), self.whole).mul_(self.scales)
 
 
-def _rounded(weights: Tensor) -> _Products:
+def _rounded(weights: Tensor) -> WholeProducts:
     scales = weights.abs().amax(1).clamp(min=LEAST) / 127
-    kind = _OfBytes if products_of_bytes() else _OfFewerBits if fbgemm() else _AsNumbers
+    kind = OfBytes if products_of_bytes() else OfFewerBits if fbgemm() else AsNumbers
     return kind((weights / scales[:, None]).round().to(torch.int8), scales)
 
 
