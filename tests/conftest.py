@@ -29,6 +29,12 @@ def _same_draws() -> None:
         sys.modules["torch"].manual_seed(1)
 
 
+@pytest.fixture
+def small_layers_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With 8 bits, also those that are too small to gain by it."""
+    monkeypatch.setattr("eyeline.nn.packing.LEAST", 0)
+
+
 @pytest.fixture(scope="session")
 def toys(tmp_path_factory: pytest.TempPathFactory) -> ToyRuns:
     """Trained runs, made when first asked for."""

@@ -14,6 +14,7 @@ from toy_runs import ToyRuns
 LINES = ["a b c", "f e d c b a", "d", ""]
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 @pytest.mark.parametrize("rung", ["bahdanau", "luong"])
 def test_rounded_weights_say_nearly_the_same(toys: ToyRuns, rung: str) -> None:
     plain, rounded = eyeline.load(toys.path(rung)), eyeline.load(toys.path(rung), precision="int8")
@@ -24,6 +25,7 @@ def test_rounded_weights_say_nearly_the_same(toys: ToyRuns, rung: str) -> None:
     assert [one.score for one in plain.score(pairs)] != [one.score for one in rounded.score(pairs)]
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 def test_score_agrees_with_predict_when_weights_are_rounded(toys: ToyRuns) -> None:
     """To the size of a rounding: a number in the middle between two integers may fall to either, by the last bit before it."""
     rounded = eyeline.load(toys.path("luong"), precision="int8")

@@ -98,6 +98,7 @@ def test_a_shortlist_of_everything_changes_nothing(toys: ToyRuns, beam_size: int
         assert one.score == pytest.approx(other.score, abs=1e-4)
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 def test_rounded_weights_stay_rounded(toys: ToyRuns) -> None:
     """A row of weights is rounded by itself, so that fewer of them are rounded alike."""
     rounded = eyeline.load(toys.path("luong"), precision="int8")

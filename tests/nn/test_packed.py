@@ -10,7 +10,7 @@ from torch import nn
 
 from eyeline.nn import packed as packing
 from eyeline.nn.packed import PackedLinear, PackedStack, RoundedLinear
-from eyeline.nn.packing import UNITS, WIDE, pack, round_weights
+from eyeline.nn.packing import LEAST, UNITS, WIDE, pack, round_weights
 from eyeline.nn.recurrent import Stack
 
 
@@ -96,6 +96,7 @@ def test_with_gradients_it_is_a_plain_layer(linear: nn.Linear, kind: type[nn.Lin
     assert laid.weight.grad is not None
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 @pytest.mark.parametrize("lay", [pack, round_weights])
 def test_a_model_keeps_its_parameters_and_who_shares_them(linear: nn.Linear, lay: object) -> None:
     table = nn.Embedding(WIDE, 48)
@@ -111,6 +112,14 @@ def test_a_model_keeps_its_parameters_and_who_shares_them(linear: nn.Linear, lay
     with torch.inference_mode():
         input = torch.randn(2, 48)
         assert torch.equal(twin["inner"](input), model["inner"](input))
+
+
+@pytest.mark.parametrize(("vnni", "kinds"), [(True, [RoundedLinear] * 3), (False, [nn.Linear, PackedLinear, RoundedLinear])])
+def test_8_bits_are_for_layers_that_gain_by_them(vnni: bool, kinds: list[type], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("eyeline.nn.packing.products_of_bytes", lambda: vnni)
+    model = nn.Sequential(nn.Linear(48, 48), nn.Linear(48, WIDE), nn.Linear(LEAST // 1024, 1024))
+    round_weights(model)
+    assert [type(layer) for layer in model] == kinds
 
 
 def test_only_wide_layers_are_packed(linear: nn.Linear) -> None:
@@ -151,6 +160,7 @@ def test_a_packed_stack_goes_on_as_a_plain_one(kind: type[nn.RNNBase], depth: in
     assert all(map(torch.equal, given, before))  # what it is given stays as it is, the state too
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 @pytest.mark.parametrize("lay", [pack, round_weights])
 def test_stacks_that_pay_are_packed_and_keep_their_parameters(lay: object) -> None:
     model = nn.ModuleDict({"lstm": stack(nn.LSTM), "gru": stack(nn.GRU), "narrow": stack(nn.LSTM, size=UNITS - 1)})

@@ -102,6 +102,7 @@ def test_long_sources_and_gradients_take_the_plain_way(name: str) -> None:
         assert made(memory) is None
 
 
+@pytest.mark.usefixtures("small_layers_rounded")
 @pytest.mark.parametrize("name", SETTINGS)
 @pytest.mark.parametrize(("lay", "rounding"), [(pack, 1e-4), (round_weights, 0.1)])
 @torch.no_grad()
