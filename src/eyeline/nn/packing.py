@@ -14,7 +14,7 @@ from eyeline.nn.recurrent import Stack
 from eyeline.products import ONEDNN, Linear
 
 UNITS = 128  # of a recurrent layer, from which on its step pays: of an LSTM of 512 a quarter of the time for 5 rows, 0.85 for 320
-LEAST = 2**19  # weights of a layer, from which on 8 bits pay without VNNI: with fewer, to round what comes in takes what is gained
+LEAST = 2**17  # weights of a layer, from which on 8 bits pay without VNNI; else the product gains less than rounding takes
 WIDE = 1024  # outputs from which on oneDNN's own layout pays: five times as fast for 5 rows, half as fast again for 320
 
 
