@@ -32,7 +32,7 @@ def _same_draws() -> None:
 @pytest.fixture
 def small_layers_rounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """With 8 bits, also those that are too small to gain by it."""
-    monkeypatch.setattr("eyeline.nn.packing.LEAST", 0)
+    monkeypatch.setattr("eyeline.nn.packing.LARGE", 0)
 
 
 @pytest.fixture(scope="session")

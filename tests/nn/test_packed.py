@@ -10,7 +10,7 @@ from torch import nn
 
 from eyeline.nn import packed as packing
 from eyeline.nn.packed import PackedLinear, PackedStack, RoundedLinear
-from eyeline.nn.packing import LEAST, UNITS, WIDE, pack, round_weights
+from eyeline.nn.packing import LARGE, UNITS, WIDE, pack, round_weights
 from eyeline.nn.recurrent import Stack
 
 
@@ -117,7 +117,7 @@ def test_a_model_keeps_its_parameters_and_who_shares_them(linear: nn.Linear, lay
 @pytest.mark.parametrize(("vnni", "kinds"), [(True, [RoundedLinear] * 3), (False, [nn.Linear, PackedLinear, RoundedLinear])])
 def test_8_bits_are_for_layers_that_gain_by_them(vnni: bool, kinds: list[type], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("eyeline.nn.packing.products_of_bytes", lambda: vnni)
-    model = nn.Sequential(nn.Linear(48, 48), nn.Linear(48, WIDE), nn.Linear(LEAST // 1024, 1024))
+    model = nn.Sequential(nn.Linear(48, 48), nn.Linear(48, WIDE), nn.Linear(LARGE // 1024, 1024))
     round_weights(model)
     assert [type(layer) for layer in model] == kinds
 

@@ -63,6 +63,11 @@ def visible(mask: Tensor) -> Tensor:
     return ~mask | mask.all(-1, keepdim=True)
 
 
+def added(seen: Tensor, kind: torch.dtype) -> Tensor:
+    """`seen` (True = seen) as a number of type `kind` that is added to scores: 0, or -inf where nothing may be looked at."""
+    return torch.zeros_like(seen, dtype=kind).masked_fill_(~seen, -torch.inf)
+
+
 def heads_attend(
     queries: Tensor, keys: Tensor, values: Tensor, seen: Tensor | None, dropout: Dropout, causal: bool = False
 ) -> Tensor:
@@ -89,10 +94,10 @@ def _scores(queries: Tensor, keys: Tensor, seen: Tensor | None) -> Tensor:
     if seen is None:
         return queries * queries.shape[-1] ** -0.5 @ keys.transpose(2, 3)  # type: ignore[no-any-return]
     if seen.dtype == torch.bool:
-        seen = torch.zeros_like(seen, dtype=queries.dtype).masked_fill_(~seen, -torch.inf)
+        seen = added(seen, queries.dtype)
     rows, heads, length, width = queries.shape
-    added = seen.expand(rows, heads, *seen.shape[-2:]).flatten(0, 1)
-    found = torch.baddbmm(added, queries.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2), alpha=width**-0.5)
+    bias = seen.expand(rows, heads, *seen.shape[-2:]).flatten(0, 1)
+    found = torch.baddbmm(bias, queries.flatten(0, 1), keys.flatten(0, 1).transpose(1, 2), alpha=width**-0.5)
     return found.view(rows, heads, length, -1)
 
 
@@ -113,7 +118,7 @@ class HeadKeys(Rows):
         seen = visible(self.mask)[:, None, None]
         if not self.mask.is_cpu or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return seen
-        return None if bool(seen.all()) else torch.zeros_like(seen, dtype=self.keys.dtype).masked_fill_(~seen, -torch.inf)
+        return None if bool(seen.all()) else added(seen, self.keys.dtype)
 
 
 class MultiHeadAttention(nn.Module):

@@ -14,7 +14,7 @@ from eyeline.nn.recurrent import Stack
 from eyeline.products import ONEDNN, Linear
 
 UNITS = 128  # of a recurrent layer, from which on its step pays: of an LSTM of 512 a quarter of the time for 5 rows, 0.85 for 320
-LEAST = 2**17  # weights of a layer, from which on 8 bits pay without VNNI; else the product gains less than rounding takes
+LARGE = 2**17  # weights of a layer, from which on 8 bits pay without VNNI; else the product gains less than rounding takes
 WIDE = 1024  # outputs from which on oneDNN's own layout pays: five times as fast for 5 rows, half as fast again for 320
 
 
@@ -27,7 +27,7 @@ def pack(model: nn.Module) -> nn.Module:
 
 def round_weights(model: nn.Module) -> nn.Module:
     """`model` itself, the weights of its linear layers rounded to 8 bits; those on a CPU, in single precision. Without VNNI only
-    large ones are, from LEAST on; the others are packed.
+    large ones are, from LARGE on; the others are packed.
 
     Recurrent cells, embeddings and what else is no linear layer keep their numbers; so does what reads a context in place of
     which projected values are summed.
@@ -35,7 +35,7 @@ def round_weights(model: nn.Module) -> nn.Module:
     if ONEDNN:
         _with_stacks(model)
     whole = {layer for module in model.modules() if isinstance(module, PROJECTED) for layer in module.readers()}
-    least = 0 if products_of_bytes() else LEAST
+    least = 0 if products_of_bytes() else LARGE
     _replaced(model, RoundedLinear, lambda linear: linear not in whole and linear.weight.numel() >= least)
     return _with_wide(model) if ONEDNN else model
 

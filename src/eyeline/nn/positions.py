@@ -50,28 +50,28 @@ class Sinusoidal(Positions):
     def forward(self, embedded: Tensor, start: Start = 0, mask: Tensor | None = None) -> Tensor:
         length = embedded.shape[1]
         if isinstance(start, int):
-            return embedded + self._waves(start + length, embedded)[start : start + length]
+            return embedded + self._waves(start, start + length, embedded)
         places, last = _places(embedded, start)
-        return embedded + self._waves(last, embedded)[places]
+        return embedded + self._waves(0, last, embedded)[places]
 
-    def _waves(self, last: int, like: Tensor) -> Tensor:
-        """[P, D] what is added at each position, `last` of them at least. A step does not make them anew."""
+    def _waves(self, first: int, last: int, like: Tensor) -> Tensor:
+        """[P, D] what is added at each position from `first` to before `last`. Up to KEPT a step does not make them anew."""
         if last > KEPT or torch.compiler.is_compiling():
-            return _waves(self.size, last, like.device, like.dtype)
-        return _kept_waves(self.size, like.device, like.dtype)
+            return _waves(self.size, first, last, like.device, like.dtype)
+        return _kept_waves(self.size, like.device, like.dtype)[first:last]
 
 
-def _waves(size: int, positions: int, device: torch.device, kind: torch.dtype) -> Tensor:
-    """[positions, size] sinusoids of angles in fp32 or finer."""
+def _waves(size: int, first: int, last: int, device: torch.device, kind: torch.dtype) -> Tensor:
+    """[P, size] sinusoids of angles in fp32 or finer."""
     turns = wavelengths(size, torch.empty(0, device=device, dtype=kind))
-    angles = torch.arange(positions, device=device).to(turns.dtype)[:, None] * turns  # [P, ⌈D/2⌉]
+    angles = torch.arange(first, last, device=device).to(turns.dtype)[:, None] * turns  # [P, ⌈D/2⌉]
     return torch.stack([angles.sin(), angles.cos()], -1).flatten(1)[:, :size].to(kind)
 
 
 @lru_cache(maxsize=8)
 def _kept_waves(size: int, device: torch.device, kind: torch.dtype) -> Tensor:
     with torch.inference_mode(False):  # they may be wanted in training next
-        return _waves(size, KEPT, device, kind)
+        return _waves(size, 0, KEPT, device, kind)
 
 
 class LearnedPositions(Positions):
